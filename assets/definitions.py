@@ -52,7 +52,6 @@ from lockstep.assets.sessions import (
     sessions_resource,
 )
 from lockstep.assets.table_list import TableEntry, TableLists, read_table_list, record_keys
-from lockstep.assets.table_news import standings_of
 from lockstep.pipeline.mirror.layout import is_folder_of
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.replay.spans import Span, ids_at_or_after
@@ -60,6 +59,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.repeated_keys import count_keys
+from lockstep.pipeline.run.status.status import standings_of
 from lockstep.pipeline.run.unpruned_batches import history_begin
 from lockstep.pipeline.run.upkeep import UpkeepReport, carry_out_upkeep
 from lockstep.pipeline.source_plan import SourcePlan
@@ -382,7 +382,9 @@ def _table_check_results(
     selected = context.selected_asset_check_keys
     if not selected:
         return
-    states, standings = ports.ledger.table_states(ports.source.name), standings_of(ports)
+    ledger, source = ports.ledger, ports.source
+    states = ledger.table_states(source.name)
+    standings = standings_of(ledger, source.name, source.patterns)
     for check in selected:
         table = tables[check.asset_key]
         if check.name == FOLLOWS_CHECK:

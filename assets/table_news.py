@@ -27,11 +27,11 @@ from lockstep.assets.table_list import read_table_list, table_entries, update_ta
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.run.status.repeated_keys import count_keys
 from lockstep.pipeline.run.status.span_report import structure_changes
-from lockstep.pipeline.status.tables import TableStanding, table_standings
+from lockstep.pipeline.run.status.status import standings_of
+from lockstep.pipeline.status.tables import TableStanding
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.shown import name_list
@@ -66,20 +66,6 @@ _MAX_EVENTS = 100
 """Largest number of events of one kind in a run: Dagster takes milliseconds for each."""
 
 
-def standings_of(ports: RunPorts) -> dict[TableName, TableStanding]:
-    """Return the state of each captured table as people see it, from the ledger."""
-    ledger, source, patterns = ports.ledger, ports.source.name, ports.source.patterns
-    return table_standings(
-        states_of_next_run(ledger, source, patterns),
-        patterns,
-        extents=ledger.partial_tables(source),
-        loads=[load.progress for load in ledger.open_loads(source)],
-        gaps=ledger.gaps(source),
-        proofs=ledger.proofs(source),
-        uncleared_values=ledger.uncleared_values(source),
-    )
-
-
 def report_table_states(
     receiver: EventReceiver,
     settings: Settings,
@@ -90,7 +76,7 @@ def report_table_states(
     """Log a check's evaluation for each of `tables_to_report`, and update the list of
     tables from the ledger. `materialized`: tables that were just materialized."""
     source = ports.source.name
-    standings = standings_of(ports)
+    standings = standings_of(ports.ledger, source, ports.source.patterns)
     last_reported = {
         entry.table: entry.reported for entry in read_table_list(settings.state_folder, source)
     }

@@ -36,7 +36,7 @@ def disk_full_error(error: BaseException, folders: Iterable[Path] = ()) -> DiskF
             files = []
         else:
             continue
-        places = ", ".join(files or map(str, _full_folders(folders))) or "this machine"
+        places = ", ".join(files or map(str, filter(is_full, folders))) or "this machine"
         return DiskFull(f"No space left on {places}.", hint=FULL_CURE)
     return None
 
@@ -55,9 +55,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         unvisited += [cause.__context__, cause.__cause__, getattr(cause, "orig", None)]
 
 
-def _full_folders(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        with suppress(OSError):
-            status = os.statvfs(folder)
-            if status.f_bavail * status.f_frsize < _LEAST_FREE_BYTES:
-                yield folder
+def is_full(folder: Path) -> bool:
+    """Return whether the disk of a folder is full. A folder that is missing is not."""
+    with suppress(OSError):
+        status = os.statvfs(folder)
+        return status.f_bavail * status.f_frsize < _LEAST_FREE_BYTES
+    return False

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -22,10 +23,11 @@ from lockstep.assets.home import dagster_home
 from lockstep.assets.run_page import page_path, store_page
 from lockstep.assets.table_list import TableEntry, update_table_list
 from lockstep.cli import write_report
-from lockstep.pipeline.values.errors import LockstepError, Recovery
+from lockstep.pipeline.values.errors import DiskFull, LakeUnavailable, LockstepError, Recovery
 from lockstep.resources import file_lock
 from lockstep.resources.full_disk import disk_full_error
 from lockstep.resources.lake.changelog.spool import FileSpool
+from lockstep.resources.lake.spark.java_errors import JavaError, error_of
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.postgres.ledger import open_ledger
 from lockstep.resources.private import make_private
@@ -124,6 +126,35 @@ def test_a_full_disk_is_told_with_its_place(
     assert error.recovery is Recovery.RETRY, error.message
     assert "o space left on" in error.message or "has no space left" in error.message
     assert str(state) in error.message
+
+
+LIBRARY = JavaError(
+    "java.lang.UnsatisfiedLinkError", "no snappyjava in java.library.path: /usr/java/packages/lib"
+)
+LATER = JavaError(
+    "java.lang.NoClassDefFoundError", "Could not initialize class org.xerial.snappy.Snappy"
+)
+SPILLED = JavaError("java.io.IOException", "No space left on device")
+
+
+@pytest.mark.parametrize("error", [LIBRARY, LATER, SPILLED], ids=["library", "later", "spilled"])
+def test_spark_without_room_for_temporary_files_names_their_folder(
+    error: JavaError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java names no file whose disk is full, and says of a library that it is not there. If the
+    lake's disk is full as well, it is the lake that is named."""
+    temporary, lake = tmp_path / "temporary", tmp_path / "lake"
+    lake.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    chain = [JavaError("org.apache.spark.SparkException", "Job aborted"), error]
+    with full_disk(temporary):
+        told = error_of(lake / "t", chain)
+        with full_disk(lake):
+            lake_told = error_of(lake / "t", chain)
+    assert isinstance(told, DiskFull)
+    assert told.message == f"No space left on {temporary}, for Spark's temporary files."
+    assert isinstance(lake_told, LakeUnavailable)
+    assert isinstance(error_of(lake / "t", chain), LakeUnavailable)
 
 
 @contextmanager

@@ -147,7 +147,11 @@ def _preflight(
             extents=ledger.partial_tables(source.name),
             mirrors=[*_readable_mirrors(adapters, source.name, states.values())],
             ledger_tables=set(states),
-            shaped_versions=[*versions_under_present_key(ledger, source.name, plan.patterns)],
+            shaped_versions=[
+                *versions_under_present_key(
+                    ledger, source.name, plan.patterns, ledger.uncleared_values(source.name)
+                )
+            ],
             recorded_columns=recorded_columns(ledger, plan),
         )
     return preflight(server, evidence, states)

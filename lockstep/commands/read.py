@@ -60,6 +60,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 f"{table} was dropped or renamed at the source, and has no mirror.",
                 hint=f"its changelog still exists: `lockstep read {table.word} --changes`",
             )
+        else:
+            notes = _notes_on_state(ledger, context.settings.source(source), table)
     values["snippets"] = _with_store_lines(values, context)
     for reader, snippet in values["snippets"].items():
         context.say(f"# {reader}\n{snippet}\n")
@@ -71,6 +73,15 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     for name, column in values["renamed"].items():
         context.say(f"# column {name!r} is called {column!r} in the Delta table")
     return Outcome(exits.DONE, values)
+
+
+def _notes_on_state(ledger: Ledger, source: SourceSettings, table: TableName) -> list[str]:
+    """Return a sentence if the mirror is not complete or does not follow its table."""
+    from lockstep.assets.notices import readable_patterns
+    from lockstep.pipeline.run.status.status import standings_of
+
+    standing = standings_of(ledger, source.name, readable_patterns(source))[table]
+    return [] if standing.follows else [f"{table}: {standing.sentence}"]
 
 
 def _find_table(

@@ -34,43 +34,73 @@ def can_take(changelog: pa.Schema, new_columns: pa.Schema) -> bool:
     )
 
 
-def next_generation(
-    before: Sequence[SchemaVersion],
-    source_schema: TableSchema | None,
-    shown_as: ShownAs | None = None,
-) -> int:
-    """Return the number of the generation for the rows of a new structure.
+class ChangelogGenerations:
+    """The generations of one table's changelog, with the table's versions so far in
+    their order. Versions whose structure is unknown are ignored, because no rows were
+    captured under them."""
 
-    If the newest generation of the versions `before` has columns that can take the
-    rows, and the settings still show the same columns and rows of the table, it is that
-    generation. Otherwise it is the next number. A structure that no changelog can hold
-    begins no generation. Versions whose structure is unknown are ignored, because no
-    rows were captured under them.
-    """
-    versions = [version for version in before if version.schema is not None]
-    newest = max((version.generation for version in before), default=1)
-    if source_schema is None:
-        return newest
-    shown_schema = source_schema if shown_as is None else shown_as.schema
-    try:
-        new_columns = _changelog_columns_of(row_structure(shown_schema))
-        structures = [
-            _changelog_columns_of(version.shown_structure)
-            for version in versions
-            if version.generation == newest
-        ]
-    except TableError:
-        return newest
-    if versions and versions[-1].generation == newest:
-        last = versions[-1]
-        earlier_condition = last.shown_as and last.shown_as.row_condition
-        if earlier_condition != (shown_as and shown_as.row_condition):
-            return newest + 1
-        earlier = _treatments(last.schema, last.shown_as)
-        present = _treatments(source_schema, shown_as)
-        if any(earlier[name] != present[name] for name in earlier.keys() & present.keys()):
-            return newest + 1
-    return newest if all(can_take(columns, new_columns) for columns in structures) else newest + 1
+    def __init__(self, versions: Iterable[SchemaVersion]) -> None:
+        self._newest = 1
+        self._last_known: SchemaVersion | None = None
+        # The columns of the newest generation: those of each version are computed once,
+        # by the first `choose` after it was added, since a table may have thousands.
+        self._columns: dict[str, set[tuple[str, pa.DataType]]] = {}
+        self._unread: list[SchemaVersion] = []
+        for version in versions:
+            self.add(version)
+
+    def add(self, version: SchemaVersion) -> None:
+        """Add the table's next version."""
+        if version.generation > self._newest:
+            self._newest = version.generation
+            self._columns, self._unread = {}, []
+        if version.schema is not None:
+            self._last_known = version
+            if version.generation == self._newest:
+                self._unread.append(version)
+
+    def choose(self, source_schema: TableSchema | None, shown_as: ShownAs | None = None) -> int:
+        """Return the number of the generation for the rows of a new structure.
+
+        If the newest generation has columns that can take the rows, and the settings
+        still show the same columns and rows of the table, it is that generation.
+        Otherwise it is the next number. A structure that no changelog can hold begins no
+        generation.
+        """
+        newest = self._newest
+        if source_schema is None:
+            return newest
+        shown_schema = source_schema if shown_as is None else shown_as.schema
+        try:
+            new_columns = _changelog_columns_of(row_structure(shown_schema))
+            self._read_columns()
+        except TableError:
+            return newest
+        last = self._last_known
+        if last is not None and last.generation == newest:
+            earlier_condition = last.shown_as and last.shown_as.row_condition
+            if earlier_condition != (shown_as and shown_as.row_condition):
+                return newest + 1
+            earlier = _treatments(last.schema, last.shown_as)
+            present = _treatments(source_schema, shown_as)
+            if any(earlier[name] != present[name] for name in earlier.keys() & present.keys()):
+                return newest + 1
+        return newest if self._can_take(new_columns) else newest + 1
+
+    def _read_columns(self) -> None:
+        """Add the columns of versions that were added since the last call. Raise
+        TableError if no changelog can hold one of them."""
+        while self._unread:
+            for field in _changelog_columns_of(self._unread[-1].shown_structure):
+                kinds = self._columns.setdefault(comparable_name(field.name), set())
+                kinds.add((field.name, field.type))
+            self._unread.pop()
+
+    def _can_take(self, new_columns: pa.Schema) -> bool:
+        return all(
+            self._columns.get(comparable_name(field.name), set()) <= {(field.name, field.type)}
+            for field in new_columns
+        )
 
 
 def _treatments(

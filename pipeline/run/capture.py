@@ -37,6 +37,7 @@ from lockstep.pipeline.run.dump.tables_at_start import (
     DROPPED_IN_GAP,
     record_drops_in_gap,
     stops_at_start,
+    tables_logged_otherwise,
     unsupported_tables,
 )
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
@@ -44,6 +45,7 @@ from lockstep.pipeline.run.follow_pasts import follow_pasts
 from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.load.by_condition import (
     ConditionRead,
+    leave_deletes_to_log,
     read_by_condition,
     repeat_hint,
     sentences_about_rows,
@@ -65,8 +67,8 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import (
     AlterTable,
     CreateLike,
-    RenameTables,
     RowsChange,
+    renamed_pairs,
 )
 from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
@@ -150,6 +152,8 @@ def _capture_with_read(ports: RunPorts, lease: Lease, order: RereadRows) -> Capt
     without_read = replace(ports, source=replace(ports.source, reread_rows=None))
     with closing(read_by_condition(without_read, order)) as read:
         report_before = _capture_up_to_read(without_read, lease, read)
+        if report_before is not None and report_before.batch_id is not None:
+            leave_deletes_to_log(ports, read, report_before.batch_id)
         report = _capture_once(without_read, lease, read)
         for line in sentences_about_rows(read):
             ports.progress.note(line)
@@ -363,7 +367,11 @@ def _capture_batch(
     log_reading.run()
     reached_limit = log_reading.reached_limit
     if reached_limit is None and ports.source.until is None:
-        for table, error in unsupported_tables(basis, ports.server.engines(), at_end=True):
+        engines = ports.server.engines()
+        for table, error in (
+            *unsupported_tables(basis, engines, at_end=True),
+            *tables_logged_otherwise(basis, engines),
+        ):
             capture.table_changes.stop(table, log_reading.end.at, error)
     if reached_limit is None:
         require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
@@ -500,7 +508,8 @@ class _LogOfAlterations:
         """Return those of some tables that must not be read from the server before the
         log of this run: only once it is followed is it known what the settings hide of
         their rows. A statement altered the columns of a table that hides some, or gave
-        a table its name, created it LIKE another one, or exchanged its rows."""
+        a table its name, created it LIKE another one, or exchanged its rows. If part of
+        the log was skipped, any of them may have got its name there."""
         if not names:
             return frozenset()
         ports, run_start = self.ports, self.run_start
@@ -508,6 +517,8 @@ class _LogOfAlterations:
         shaped = {version.table for version in versions}
         if not shaped and not ports.shaping.has_rules:
             return frozenset()
+        if not run_start.decision.continues_log and ports.ledger.has_history(ports.source.name):
+            return frozenset(names)
         fold_case, head = case_folding(run_start.facts), ports.server.facts().head
         begin = self._read_until or run_start.start.at
         for statement in statements_between(ports, run_start, begin, head):
@@ -521,7 +532,11 @@ class _LogOfAlterations:
                     self._exchanged_tables.update(map(fold_case, pair))
         self._read_until = head
         tables = sorted(names)
-        altered = spans_of_changes(self._altering_statements, tables, fold_case).keys() & shaped
+        altered = {
+            table
+            for table in spans_of_changes(self._altering_statements, tables, fold_case)
+            if table in shaped or ports.shaping.rules_of(table) is not None
+        }
         named = spans_of_changes(self._naming_statements, tables, fold_case).keys()
         exchanged = {name for name in names if fold_case(name) in self._exchanged_tables}
         return frozenset(names) & (altered | named | exchanged)
@@ -530,10 +545,10 @@ class _LogOfAlterations:
 def _may_give_name(changes: Reading) -> bool:
     """Return whether a statement may give a table another name, or create one LIKE
     another."""
-    return not isinstance(changes, tuple) or any(
-        isinstance(change, RenameTables | CreateLike)
-        or (isinstance(change, AlterTable) and bool(change.new_names))
-        for change in changes
+    return (
+        not isinstance(changes, tuple)
+        or bool(renamed_pairs(changes))
+        or any(isinstance(change, CreateLike) for change in changes)
     )
 
 

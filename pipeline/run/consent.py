@@ -58,13 +58,18 @@ def tables_needing_consent(ports: RunPorts) -> dict[TableName, TableError]:
 
 def unknown_structure_error(ports: RunPorts, table: TableName) -> TableError | None:
     """Return an error if the table's structure is not known any more, and its last
-    known structure hides something; otherwise None."""
+    known structure hides something; otherwise None. If it was never known, since the
+    ledger was lost, the settings say whether something is hidden."""
     newest = ports.ledger.schema_at(ports.source.name, table)
     if newest is None or newest.knowledge is not Knowledge.UNKNOWN:
         return None
     versions = ports.ledger.schema_versions(ports.source.name, table)
     known_versions = [version for version in versions if version.schema is not None]
-    if not known_versions or known_versions[-1].shown_as is None:
+    if known_versions:
+        hides_something = known_versions[-1].shown_as is not None
+    else:
+        hides_something = ports.shaping.rules_of(table) is not None
+    if not hides_something:
         return None
     reason = f"{newest.reason}, so that what its settings hide may have another name"
     return TableError(reason, hint=consent_hint(table), need=Need.CONSENT)

@@ -632,8 +632,9 @@ def _shown_versions(ports: RunPorts, table: TableName, through: int) -> list[Mir
 def _hidden_changes(ports: RunPorts, table: TableName) -> HiddenChanges | None:
     """Return the changes that the table's settings no longer show, whether a run has
     recorded that yet or not."""
-    unrecorded = new_tightenings(ports)
-    return hidden_changes(ports.ledger, ports.source.name, table, unrecorded=unrecorded)
+    ledger, source = ports.ledger, ports.source.name
+    unrecorded = new_tightenings(ports, ledger.uncleared_values(source))
+    return hidden_changes(ledger, source, table, unrecorded=unrecorded)
 
 
 def _earliest_hint(ports: RunPorts, table: TableName) -> str:

@@ -20,7 +20,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error, stop_at_cursor
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.history_check import read_stored_context
-from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
+from lockstep.pipeline.schema.statements.changes import renamed_pairs
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.treatments import Visibility
 from lockstep.pipeline.shape.shape import shows_no_more
@@ -35,21 +35,28 @@ def stop_reshaped_tables(ports: RunPorts, lease: Lease) -> None:
     they are read again. Raise `ConfigurationError` if values in the lake were hashed
     with another key than the present one, unless the settings say that the key was
     replaced."""
-    errors = list(reshaped_tables(ports))
+    ledger, source = ports.ledger, ports.source.name
+    # Only the holder of the lease changes these notes.
+    notes = ledger.uncleared_values(source)
+    errors = list(reshaped_tables(ports, notes))
+    tightenings = new_tightenings(ports, notes)
     # The tightening is recorded before the quarantine. In the other order, a crash in
     # between would leave a table that is read again, and whose old values are never
     # cleared.
-    for tightening in new_tightenings(ports):
-        ports.ledger.note_tightened(lease, tightening)
+    for tightening in tightenings:
+        ledger.note_tightened(lease, tightening)
         ports.progress.note(
             f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}"
         )
     stop_at_cursor(ports, lease, errors)
     # These reasons are removed last. As long as the ledger has one, the next run stops
     # the table if this one dies.
-    for note in _tightenings_to_reread(ports):
-        ports.ledger.note_kept_because(lease, note.id, None)
-    record_keep_clear(ports, lease)
+    if tightenings:
+        notes = ledger.uncleared_values(source)
+    for note in _tightenings_to_reread(ports, notes):
+        ledger.note_kept_because(lease, note.id, None)
+    if notes:
+        record_keep_clear(ports, lease)
 
 
 def record_keep_clear(ports: RunPorts, lease: Lease) -> None:
@@ -79,24 +86,22 @@ def _requires_reread(ports: RunPorts, note: UnclearedValues) -> bool:
     return is_removed and keeps_rows and not note.has_stale_mirror
 
 
-def _tightenings_to_reread(ports: RunPorts) -> list[UnclearedValues]:
-    return [
-        note
-        for note in ports.ledger.uncleared_values(ports.source.name)
-        if _requires_reread(ports, note)
-    ]
+def _tightenings_to_reread(
+    ports: RunPorts, notes: Iterable[UnclearedValues]
+) -> list[UnclearedValues]:
+    return [note for note in notes if _requires_reread(ports, note)]
 
 
 def versions_under_present_key(
-    ledger: Ledger, source: str, patterns: TablePatterns
+    ledger: Ledger, source: str, patterns: TablePatterns, notes: Iterable[UnclearedValues]
 ) -> Iterator[SchemaVersion]:
     """Yield the newest versions of captured tables whose values must have been hashed
     with the present key. A table is left out after its key was replaced on purpose,
-    until it is read again, which may take long (for instance if the table is
-    paused)."""
+    until it is read again, which may take long (for instance if the table is paused).
+    `notes`: the ledger's `uncleared_values`."""
     states = ledger.table_states(source)
     rehashed_after = dict[TableName, int]()
-    for note in ledger.uncleared_values(source):
+    for note in notes:
         if note.tightening.is_rehashed:
             through = rehashed_after.get(note.table, 0)
             rehashed_after[note.table] = max(note.tightening.last_batch, through)
@@ -110,17 +115,20 @@ def versions_under_present_key(
             yield version
 
 
-def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableName, TableError]]:
+def reshaped_tables(
+    ports: RunPorts, notes: Sequence[UnclearedValues]
+) -> Iterator[tuple[TableName, TableError]]:
     """Yield the tables that have another shape in the settings than in the lake, and
     the tables to which the settings cannot be applied, each with the error that stops
-    it. Raise the same `ConfigurationError` as `stop_reshaped_tables`."""
+    it. Raise the same `ConfigurationError` as `stop_reshaped_tables`. `notes`: the
+    ledger's `uncleared_values`."""
     source, shaping, patterns = ports.source.name, ports.shaping, ports.source.patterns
     shaped_versions = {
         version.table: version for version in ports.ledger.schemas_at(source, shaped=True)
     }
-    for version in versions_under_present_key(ports.ledger, source, patterns):
+    for version in versions_under_present_key(ports.ledger, source, patterns, notes):
         shaping.require_key(version)
-    tables_to_reread = {note.table for note in _tightenings_to_reread(ports)}
+    tables_to_reread = {note.table for note in _tightenings_to_reread(ports, notes)}
     errors = consent_errors(ports)
     for table, state in sorted(ports.ledger.table_states(source).items()):
         if table in errors:
@@ -149,7 +157,8 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
     """Return a sentence that says which values of a table are still in plaintext
     although its settings now hide them, and until when. Return None if there are none.
     Raise `TableError` if the settings cannot be applied to the table."""
-    for note in _tightenings_to_reread(ports):
+    notes = ports.ledger.uncleared_values(ports.source.name)
+    for note in _tightenings_to_reread(ports, notes):
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
     newest = ports.ledger.schema_at(ports.source.name, table)
@@ -165,18 +174,18 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
     return f"{tightening.plaintext_clause} in what was captured before: {until}"
 
 
-def new_tightenings(ports: RunPorts) -> list[Tightening]:
+def new_tightenings(ports: RunPorts, notes: Sequence[UnclearedValues]) -> list[Tightening]:
     """Return the tightenings that are not recorded yet: one for each table whose
     settings show less than the lake has of it. These may be stopped or dropped tables,
-    and tables that the setting `tables` no longer matches."""
+    and tables that the setting `tables` no longer matches. `notes`: the ledger's
+    `uncleared_values`."""
     source = ports.source.name
     cursor = ports.ledger.cursors(source).captured
     if cursor is None or not ports.shaping.has_rules:
         return []
     # After a table was read again, the same settings may be relaxed and tightened once
     # more. So a recorded tightening counts only until the table was read again.
-    notes = [note for note in ports.ledger.uncleared_values(source) if note.has_stale_mirror]
-    recorded_keys = {_comparison_key(note.tightening) for note in notes}
+    recorded_keys = {_comparison_key(note.tightening) for note in notes if note.has_stale_mirror}
     states, shaping = ports.ledger.table_states(source), ports.shaping
     dropped = {
         table for table, state in states.items() if state.condition is TableCondition.DROPPED
@@ -184,11 +193,14 @@ def new_tightenings(ports: RunPorts) -> list[Tightening]:
     tables = [table for table in states if table in dropped or shaping.rules_of(table) is not None]
     history = ports.ledger.schema_versions(source, *tables) if tables else []
     tightenings = [
-        *(replace(note.tightening, kept_because=None) for note in _tightenings_to_reread(ports)),
+        *(
+            replace(note.tightening, kept_because=None)
+            for note in _tightenings_to_reread(ports, notes)
+        ),
         *_tightenings_by_settings(ports, history, dropped),
     ]
     return [
-        *_tightenings_by_renames(ports, history),
+        *_tightenings_by_renames(ports, history, notes),
         *(
             replace(tightening, last_batch=cursor.batch)
             for tightening in tightenings
@@ -214,16 +226,17 @@ def _tightenings_by_settings(
 
 
 def _tightenings_by_renames(
-    ports: RunPorts, history: Sequence[SchemaVersion]
+    ports: RunPorts, history: Sequence[SchemaVersion], notes: Iterable[UnclearedValues]
 ) -> Iterator[Tightening]:
     """Yield a tightening for each captured column that was shown until it got a name
     that the settings hide. Its last batch is the one with the statement, because this
     batch may have values from before the statement. The next batch read the table
-    again. `history`: as for `_tightenings_by_settings`."""
+    again. `history`: as for `_tightenings_by_settings`; `notes`: as for
+    `new_tightenings`."""
     ledger, source = ports.ledger, ports.source.name
     recorded_batches = {
         (note.table, column): note.tightening.last_batch
-        for note in ledger.uncleared_values(source)
+        for note in notes
         for column in note.tightening.columns
     }
     newest_known = dict[TableName, SchemaVersion]()
@@ -314,13 +327,7 @@ def _new_name(ports: RunPorts, end: SchemaVersion, tables: Iterable[TableName]) 
     changes = read_change(statement.text, read_stored_context(statement.context))
     name = end.table
     for change in changes if isinstance(changes, tuple) else ():
-        match change:
-            case RenameTables(pairs):
-                pass
-            case AlterTable(altered):
-                pairs = tuple((altered, new_name) for new_name in change.new_names)
-            case _:
-                pairs = ()
+        pairs = renamed_pairs([change])
         for old_name, new_name in pairs:
             if old_name == _spelling(name, dict(pairs)):
                 name = new_name

@@ -100,6 +100,14 @@ def reload_hint(table: TableName) -> str:
 
 NEXT_RUN_READS_HINT: Final = "the next run reads it from the source"
 
+NOT_COMMITTED_REASON: Final = (
+    "transactions that the log may have are not committed yet; if later runs say so again, a "
+    "session or a replication thread holds one open (on MySQL, `select @@global.gtid_owned` ends "
+    "with its thread), and somebody has to end it"
+)
+"""Why a table cannot be read from the source now: rows would be missing that the log has
+before the place at which it was read."""
+
 _HINTS: Final = {
     Need.ROWS: NEXT_RUN_READS_HINT,
     Need.COLUMNS: "the next run reads its new columns from the source",

@@ -132,10 +132,20 @@ class StructuresInMemory:
         return self.last_numbers.get(table, 0)
 
 
-ChooseGeneration = Callable[[Sequence[SchemaVersion], TableSchema | None, ShownAs | None], int]
-"""Returns the generation of a new version: the number of the changelog's part that gets
-its rows (the changelog is the Delta table with every change). Arguments: the versions
-before it, its schema, and how the lake shows it."""
+class Generations(Protocol):
+    """The generations of one table's changelog (the Delta table with every change),
+    which has a part for each; given the table's versions so far."""
+
+    def add(self, version: SchemaVersion) -> None:
+        """Add the table's next version."""
+
+    def choose(self, source_schema: TableSchema | None, shown_as: ShownAs | None) -> int:
+        """Return the generation of a new version: the number of the changelog's part
+        that gets its rows. Arguments: its schema, and how the lake shows it."""
+        ...
+
+
+GenerationsOf = Callable[[Sequence[SchemaVersion]], Generations]
 
 
 FindRecorded = Callable[
@@ -188,20 +198,21 @@ class SchemaTracker:
         initial: InitialStructures,
         *,
         lower_case_table_names: int = 0,
-        choose_generation: ChooseGeneration | None = None,
+        generations_of: GenerationsOf | None = None,
         later_structures: Mapping[TableName, LaterStructure] | None = None,
         find_recorded: FindRecorded | None = None,
         shaping: HistoryShaping | None = None,
     ) -> None:
         self._initial = initial
         self._shaping = shaping
-        self._choose_generation = choose_generation
+        self._generations_of = generations_of
         self._find_recorded = find_recorded
         self._lower_case_table_names = lower_case_table_names
         self._later_structures = dict(later_structures or {})
         self._loaded_schema: ServerSchema | None = None
         self._current: dict[TableName, SchemaVersion | None] = {}
         self._new_versions: dict[TableName, list[SchemaVersion]] = {}
+        self._generations: dict[TableName, Generations] = {}
         self._last_schemas: dict[TableName, TableSchema] = {}
         self._shape_errors: dict[TableName, TableError] = {}
         self._versions: list[SchemaVersion] = []
@@ -319,10 +330,10 @@ class SchemaTracker:
         """Record the structures that the run read at its first position. A table that
         was known before keeps its rows, and its columns are matched by their names.
         `shaped_versions`: the last known versions of tables that the lake does not show
-        as they are. A new table with at least half of the columns of one of them may
-        have its rows, so the lake shows no more of the new table than of that one. If
-        the columns of such a table were never known (a version without a schema), any
-        new table may have its rows."""
+        as they are. A table that may be one of them under another name
+        (`_may_be_renamed`) may have its rows, so the lake shows no more of it than of
+        that one. A version without a schema is of a table whose columns were never
+        known."""
         self._shaped_versions = _without_alike(shaped_versions)
         for version in versions:
             predecessor = None
@@ -343,29 +354,25 @@ class SchemaTracker:
 
     def _possible_predecessor(self, after: TableSchema) -> Predecessor | None:
         """Return the version from which a table may have its rows where the run begins,
-        with its columns matched by their names: its own last known version, unless the
-        table of that version was dropped; otherwise that version, or one of another
-        table. If several come into question, prefer one that the lake shows more
-        strictly than the settings show this table."""
+        with its columns matched by their names: its own last known version, or that of
+        another table which may have got this name. If several come into question,
+        prefer one that the lake shows more strictly than the settings show this
+        table."""
         predecessors = list[Predecessor]()
+        own_schema = None
         was_dropped = False
         if self._initial.last_number(after.name):
             for own in reversed(self._initial.versions(after.name)):
                 was_dropped |= own.knowledge is Knowledge.DROPPED
                 if own.schema is not None:
                     predecessors.append((own, _names_before(own.schema, after)))
+                    own_schema = None if was_dropped else own.schema
                     break
-        if predecessors and not was_dropped:
-            return predecessors[0]
-        for other in self._shaped_versions:
-            if other.schema is None:
-                if other.table != after.name:
-                    predecessors.append((other, None))
-                continue
-            names = _names_before(other.schema, after)
-            kept_count = len(names) - names.count(None)
-            if kept_count >= len(other.schema.names) / 2:
-                predecessors.append((other, names))
+        predecessors += (
+            (other, None if other.schema is None else _names_before(other.schema, after))
+            for other in self._shaped_versions
+            if other.table != after.name and _may_be_renamed(other.schema, after, own_schema)
+        )
         shows_more = partial(self._shows_more, after)
         return next(filter(shows_more, predecessors), next(iter(predecessors), None))
 
@@ -486,8 +493,11 @@ class SchemaTracker:
         new_versions = self._new_versions.setdefault(table, [])
         number = new_versions[-1].version if new_versions else self._initial.last_number(table)
         generation = 1
-        if number and self._choose_generation is not None:
-            generation = self._choose_generation(self._all_versions(table), schema, shown_as)
+        if number and self._generations_of is not None:
+            # The versions are read from the ledger once, not once for each statement.
+            if table not in self._generations:
+                self._generations[table] = self._generations_of(self._all_versions(table))
+            generation = self._generations[table].choose(schema, shown_as)
         version = SchemaVersion(
             table,
             number + 1,
@@ -503,6 +513,8 @@ class SchemaTracker:
         )
         self._versions.append(version)
         new_versions.append(version)
+        if table in self._generations:
+            self._generations[table].add(version)
         self._current[table] = version
         return version
 
@@ -613,12 +625,10 @@ class SchemaTracker:
         former_columns = {
             self.fold_case(name): names for name, names in former_column_names(followed.effects)
         }
-        for key in sorted(
-            {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
-        ):
+        for key in sorted(_changed_tables(before, after)):
             old, new = before.tables.get(key), after.tables.get(key)
-            was_unknown, is_unknown = key in before.unknown_tables, key in after.unknown_tables
-            if (new is old and was_unknown == is_unknown) or (is_unknown and was_unknown):
+            is_unknown = key in after.unknown_tables
+            if is_unknown and key in before.unknown_tables:
                 continue
             columns_from: ColumnsFrom | None = None
             if new is not None and old is not None:
@@ -657,10 +667,38 @@ class SchemaTracker:
                 self._databases.append(DatabaseVersion(name, at, new, statement_number))
 
 
+def _changed_tables(before: ServerSchema, after: ServerSchema) -> set[TableName]:
+    """Return the keys of the tables that are not the same in both schemas. A server may
+    have thousands of tables, and a log as many statements, so only these are sorted."""
+    changed = {key for key, new in after.tables.items() if before.tables.get(key) is not new}
+    changed.update(key for key in before.tables if key not in after.tables)
+    return changed | (before.unknown_tables ^ after.unknown_tables)
+
+
 def _names_before(before: TableSchema, after: TableSchema) -> ColumnsFrom:
     """Return the columns of `after`, matched by their names with those of `before`."""
     by_folded_name = {name.lower(): name for name in before.names}
     return tuple(by_folded_name.get(name.lower()) for name in after.names)
+
+
+def _may_be_renamed(
+    other: TableSchema | None, after: TableSchema, before: TableSchema | None
+) -> bool:
+    """Return whether a table with the structure `after` may be another one that got its
+    name. `other`: the last known structure of that one, None if it was never known.
+    `before`: the last known structure under this name; None if there is none, or if its
+    table was dropped.
+
+    The table has at least half of the other's columns, and all columns that it has as
+    before are the other's, too. If those of the other were never known, it lacks a
+    column from before."""
+    names = {name.lower() for name in after.names}
+    names_before = set[str]() if before is None else {name.lower() for name in before.names}
+    if other is None:
+        return before is None or not names_before <= names
+    other_names = {name.lower() for name in other.names}
+    has_half = len(names & other_names) >= len(other_names) / 2
+    return has_half and names & names_before <= other_names
 
 
 def _without_alike(versions: Iterable[SchemaVersion]) -> list[SchemaVersion]:

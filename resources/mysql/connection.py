@@ -110,6 +110,10 @@ _TLS_SIGNS: Final = (
 """Part of the text of an error (of the driver or of OpenSSL), the error's meaning, and
 a hint."""
 
+_BROKEN_TLS_SIGNS: Final = ("EOF", "BAD_RECORD_MAC")
+"""Parts of the text of an error of OpenSSL about a connection that ended, or whose
+bytes were damaged, as it happens while a server restarts: the settings are right."""
+
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds of silence before the first keepalive probe, and between probes; number of
 probes."""
@@ -379,8 +383,12 @@ def _host_error(settings: ConnectionSettings) -> HostUnknown:
     )
 
 
-def _tls_error(settings: ConnectionSettings, error: BaseException) -> TlsRefused:
+def _tls_error(settings: ConnectionSettings, error: BaseException) -> LockstepError:
     text = str(error)
+    if any(sign in text for sign in _BROKEN_TLS_SIGNS):
+        return _unavailable_error(
+            settings, text_of(error) if isinstance(error, pymysql.MySQLError) else text
+        )
     reason, hint = next(
         ((reason, hint) for sign, reason, hint in _TLS_SIGNS if sign in text),
         (text, _UNVERIFIED_HINT),
@@ -396,7 +404,8 @@ def _tls_error(settings: ConnectionSettings, error: BaseException) -> TlsRefused
 
 def _unavailable_error(settings: ConnectionSettings, text: str) -> SourceUnavailable:
     return SourceUnavailable(
-        f"MySQL at {settings.host}:{settings.port} cannot be reached: {text}",
+        f"MySQL at {settings.host}:{settings.port} cannot be reached: "
+        f"{text or 'the connection was closed'}",
         hint="check that the server runs and that host and port are correct, then run again",
     )
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
-from psycopg2.extensions import parse_dsn
+from psycopg2.extensions import make_dsn, parse_dsn
 
 from lockstep.pipeline.values.errors import (
     AccessDenied,
@@ -40,6 +40,18 @@ _REFUSED_LOGIN: Final = re.compile(
 has no connection left. The two of these that do quote a name are excluded by their
 English texts."""
 
+
+_TIMEOUTS: Final = {
+    "connect_timeout": 10,
+    # A server that vanished is noticed within a minute, whether this side waits for an
+    # answer (the keepalives) or the server has not confirmed a question, in
+    # milliseconds. Without the last, TCP itself would try for a quarter of an hour.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""Parameters of each connection that the DSN does not set itself."""
 
 _SETTINGS: Final = {
     "timezone": "UTC",
@@ -117,11 +129,7 @@ def connect(address: LedgerAddress) -> Connection:
 def _open(address: LedgerAddress) -> Connection:
     try:
         return psycopg2.connect(
-            address.dsn,
-            connect_timeout=10,
-            keepalives_idle=30,
-            keepalives_interval=10,
-            keepalives_count=3,
+            make_dsn("", **_TIMEOUTS | parse_dsn(address.dsn)),
             fallback_application_name="lockstep",
             client_encoding="UTF8",
         )

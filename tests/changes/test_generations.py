@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.mirror.generations import (
+    ChangelogGenerations,
     SharedColumn,
     can_take,
-    next_generation,
     one_table,
     shared_columns,
 )
@@ -55,8 +55,8 @@ def test_a_name_that_lockstep_may_take_begins_a_generation(name: str) -> None:
     """Before the table has such a column ours is called so, whenever it is asked for; from then
     on both are there, and ours gets a `_` in front."""
     before = [a_version(1, a_table(ID), [])]
-    assert next_generation(before, a_table(ID, a_column("a"))) == 1
-    assert next_generation(before, a_table(ID, a_column(name))) == 2
+    assert ChangelogGenerations(before).choose(a_table(ID, a_column("a"))) == 1
+    assert ChangelogGenerations(before).choose(a_table(ID, a_column(name))) == 2
 
 
 def test_generations_are_read_together() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import traceback
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from lockstep.arguments import parse_table_name
 from lockstep.grammar import UsageError, make_parser, parse
 from lockstep.pipeline.run.agreement.lake_logs import replay_hint
 from lockstep.pipeline.run.stop_errors import engine_error, versioning_error
-from lockstep.pipeline.values.errors import LockstepError, TableError
+from lockstep.pipeline.values.errors import ConsumerUnknown, LockstepError, TableError
 from lockstep.pipeline.values.table import TableName
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -208,3 +209,13 @@ def _value(expression: str) -> str:
     """A sample of what stands in an f-string's braces, by its last name."""
     names = re.findall(r"\w+", expression.removeprefix("f"))
     return next((VALUES[name] for name in reversed(names) if name in VALUES), SAMPLES["PLACE"])
+
+
+def test_a_program_that_dies_of_an_error_shows_its_hint() -> None:
+    """Python prints it below the message: who reads by `lockstep.consume` sees no command line."""
+    error = ConsumerUnknown("There is no consumer.", hint="make one")
+    lines = traceback.format_exception_only(error)
+    assert [line.rpartition(".errors.")[2] for line in lines] == [
+        "ConsumerUnknown: There is no consumer.\n",
+        "hint: make one\n",
+    ]

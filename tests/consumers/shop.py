@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import lockstep
-from lockstep.pipeline.mirror.generations import next_generation
+from lockstep.pipeline.mirror.generations import ChangelogGenerations
 from lockstep.pipeline.mirror.layout import (
     application_id,
     changelog_path,
@@ -98,7 +98,8 @@ class Shop:
         """The table's versions as a ledger has them."""
         found: list[SchemaVersion] = []
         for number, one in enumerate(self.versions[table], 1):
-            schema, generation = schema_of(one), next_generation(found, schema_of(one))
+            schema = schema_of(one)
+            generation = ChangelogGenerations(found).choose(schema)
             told = (place(4), Knowledge.KNOWN, VersionOrigin.TABLE_MAP, schema)
             found.append(SchemaVersion(table, number, *told, generation=generation))
         return found

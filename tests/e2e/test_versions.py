@@ -144,3 +144,21 @@ def test_a_set_outlives_its_tables(mysql: MySqlStand, project: Project) -> None:
     shutil.copytree(other, entry.path)
     with pytest.raises(VersionGone, match="another table"):
         entry.arrow()
+
+
+def test_what_is_printed_says_that_a_mirror_does_not_follow(project: Project) -> None:
+    """A person who pastes the code learns that the rows are not the newest; of a table that is
+    followed nothing is said."""
+
+    def notes(*options: str) -> list[str]:
+        lines = project.run("read", THERE, *options).stdout.splitlines()
+        return [line for line in lines if line.startswith(f"# {THERE}: ")]
+
+    assert notes() == []
+    project.run("pause", THERE, "--reason", "an audit")
+    try:
+        [note] = notes()
+        assert note.endswith(" paused it: an audit")
+        assert notes("--changes") == []
+    finally:
+        project.run("resume", THERE, "--reason", "the audit is over")

@@ -145,6 +145,44 @@ sys.stdin.read()
     assert list(temporary.glob("lockstep-*")) == []
 
 
+def test_what_a_java_leaves_that_was_starting_goes_with_the_next_start(tmp_path: Path) -> None:
+    """A run that needs no Spark ends while its Java still starts. Java creates its folder again if
+    it is missing, and nobody would remove a folder without a lock."""
+    program = """
+import os, sys, time
+from pathlib import Path
+from lockstep.resources.lake.lake import Lake
+Lake(Path("lake"), staging="staging", spark_conf={}, on_warning=print).mirrors.prepare()
+java = []
+while not java:
+    time.sleep(0.01)
+    # The last child: `java -version` ended before it.
+    if list(Path(os.environ["TMPDIR"]).glob("lockstep-spark-*/spark.log")):
+        tasks = Path("/proc/self/task").iterdir()
+        java = [word for task in tasks for word in (task / "children").read_text().split()]
+print(java[-1], flush=True)
+sys.stdin.read()
+"""
+    process = child(tmp_path, program)
+    assert process.stdout is not None
+    while not (line := process.stdout.readline()).strip().isdigit():
+        assert line
+    java = os.pidfd_open(int(line))
+    try:
+        process.communicate()
+        assert exited(java)
+    finally:
+        os.close(java)
+    temporary = tmp_path / "tmp"
+    subprocess.run(
+        [sys.executable, "-c", _SCRATCH],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+    )
+    assert list(temporary.glob("lockstep-*")) == []
+
+
 _SCRATCH = """
 from lockstep.resources.lake.spark.session import make_scratch
 one, other = make_scratch(), make_scratch()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
@@ -24,6 +25,7 @@ from lockstep.resources.lake.delta.versions import (
     DeltaVersion,
     open_version,
     scan_rows,
+    staged_rows,
     version_frame,
     version_rows,
 )
@@ -169,6 +171,24 @@ def test_rows_in_spans_are_all_there(tmp_path: Path, name: str) -> None:
     assert len(found) < len(values)
     none = scan_rows(tmp_path, [column], 0, (column, []))
     assert sum(batch.num_rows for batch in none) == 0
+
+
+def test_large_rows_come_in_small_batches(tmp_path: Path) -> None:
+    """However well they are packed, so that memory does not grow with their size."""
+    texts = [f"{number:03d}" + "x" * (1 << 20) for number in range(100)]
+    rows = pa.table({"id": pa.array(range(100), pa.int32()), "document": texts})
+    write_deltalake(tmp_path / "table", rows)
+    (tmp_path / "staged").mkdir()
+    pq.write_table(rows.rename_columns(["c0", "c1"]), tmp_path / "staged" / "rows.parquet")
+    for batches in (
+        [*scan_rows(tmp_path / "table", rows.column_names, 0)],
+        [*staged_rows(str(tmp_path / "staged"), rows.column_names, rows.schema)],
+    ):
+        read = pa.Table.from_batches(batches)
+        assert sorted(read["document"].to_pylist()) == texts
+        assert max(batch.num_rows for batch in batches) <= 16
+    [whole] = scan_rows(tmp_path / "table", ["id"], 0)
+    assert whole.num_rows == 100
 
 
 # -- an earlier version, shown once more -------------------------------------------------

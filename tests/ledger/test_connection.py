@@ -299,6 +299,23 @@ def test_limits_of_sessions_are_not_for_ours(tcp_dsn: str) -> None:
             assert cursor.fetchall() == [(False,)], name
 
 
+def test_a_server_that_vanished_is_noticed_within_a_minute(tcp_dsn: str) -> None:
+    """Also one that does not confirm what is sent to it, which TCP alone tries for longer. What
+    the DSN itself says holds."""
+
+    def limits(dsn: str) -> tuple[str, int]:
+        with (
+            closing(connect(LedgerAddress.parse(dsn))) as connection,
+            socket.socket(fileno=os.dup(connection.fileno())) as one,
+        ):
+            unconfirmed = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+            return connection.info.dsn_parameters["connect_timeout"], unconfirmed
+
+    assert limits(tcp_dsn) == ("10", 60_000)
+    own = make_dsn(tcp_dsn, connect_timeout=3, tcp_user_timeout=5_000)
+    assert limits(own) == ("3", 5_000)
+
+
 def test_a_read_only_ledger_is_refused_before_a_run(tcp_dsn: str) -> None:
     """`check` asks for it; what only looks is not kept from it."""
     name = database(tcp_dsn)

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import certifi
@@ -66,12 +69,48 @@ def test_no_connection_is_one_clear_error(
     assert "wrong-but-secret" not in f"{error} {error.hint} {error.__cause__}"
 
 
+def test_a_connection_that_is_closed_already_is_told_so(mysql: MySqlStand) -> None:
+    """The driver has no text for it: a first answer was lost, and something else is asked."""
+    chosen = settings(mysql)
+    with (
+        pytest.raises(SourceUnavailable, match="cannot be reached: the connection was closed"),
+        connection.connect(chosen) as session,
+        session.cursor() as cursor,
+    ):
+        connection.shut_down_socket(session)
+        with suppress(OperationalError):
+            cursor.execute("select 1")
+        cursor.execute("select 1")
+
+
 def test_a_node_that_is_not_ready_is_asked_again() -> None:
     """A node of a Galera cluster refuses every statement by this number until it has all rows."""
     error = OperationalError(1047, "WSREP has not yet prepared node for application use")
     address = ConnectionSettings("localhost", 3306, "reader", "")
     with pytest.raises(SourceUnavailable), connection.translate_errors(address):
         raise error
+
+
+def test_a_server_that_stops_in_the_handshake_is_asked_again(mysql: MySqlStand) -> None:
+    """Its certificate is not to blame, nor what the settings say of TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def stop() -> None:
+            client, _ = listening.accept()
+            with client, socket.create_connection((mysql.host, mysql.port)) as at_server:
+                client.sendall(at_server.recv(4096))  # the greeting, which offers TLS
+                client.recv(4096)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(4096):
+                    continue
+
+        thread = threading.Thread(target=stop)
+        thread.start()
+        port = listening.getsockname()[1]
+        error = refusal(MySqlServer(settings(mysql, port=port, tls="required")))
+        thread.join()
+    assert type(error) is SourceUnavailable
+    assert "EOF" in error.message
 
 
 def test_a_certificate_that_a_server_made_for_itself(mysql: MySqlStand) -> None:

@@ -334,6 +334,19 @@ def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
     assert shown_by(step, commit(0)) == [0]
 
 
+def test_rows_that_no_log_has_are_read_again_also_if_the_mirror_went_back_already() -> None:
+    """A recovery that was cut off has set the mirror back: the one that follows still knows that a
+    later write had rows from elsewhere. After a batch that has them, nothing is read."""
+    written, repaired = commit(0, batches=[1, 1]), commit(1, batches=[2, 2], rows_without_log=True)
+    back = commit(2, kind="restore", batches=[1, 1])
+    for log, reloads in (([back, repaired, written], [TABLES[0]]), ([repaired, written], [])):
+        found = mirror_facts("a", log)
+        assert found is not None and found.last_without_log == 2
+        plan = decided(LakeFacts(None, (), (found,)))
+        assert [one.mirror.table for one in plan.adoptions] == [TABLES[0]]
+        assert [table for table, _ in plan.reloads] == reloads
+
+
 def test_the_table_of_a_folder_is_named_by_its_last_write() -> None:
     """However often somebody else put the files together since."""
     others = [LakeCommit(version, "OPTIMIZE", None, None, {}) for version in range(100, 0, -1)]

@@ -21,10 +21,11 @@ from lockstep.pipeline.run.load import loads
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
-from lockstep.pipeline.values.errors import LakeUnavailable, SourceUnavailable
+from lockstep.pipeline.values.errors import LakeUnavailable, SourceUnavailable, StoppedBy
 from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
 from lockstep.pipeline.values.row_groups import row_groups
 from lockstep.resources.lake.changelog.segments import ParquetSegments
+from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.paused import Shop
@@ -157,6 +158,31 @@ def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.M
     shop.run()
     for table in "ab":
         shop.require_whole(table, rereads=1)
+
+
+def test_tables_are_not_read_beside_a_transaction_that_is_held_open(
+    mysql: MySqlStand, database: str
+) -> None:
+    """It has its GTID already, so the log may have it. The run does not wait for its end: it says
+    who is asked to act, as do the next ones, and reads the tables once the session has ended it."""
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], "snapshot"))
+    shop.do("create table a (id int primary key)", "insert into a values (1)")
+    with mysql.connect(database) as session, session.cursor() as cursor:
+        cursor.execute("set gtid_next = 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa:1'")
+        cursor.execute("begin")
+        for _ in range(2):
+            shop.run()
+            assert "`select @@global.gtid_owned` ends with its thread" in str(
+                shop.state("a").reason
+            )
+            assert shop.state("a").stopped_by is StoppedBy.RUN
+        [(owned,)] = mysql.rows("select @@global.gtid_owned")
+        cursor.execute("select connection_id()")
+        assert cursor.fetchall() == ((int(str(owned).rpartition("#")[2]),),)
+        cursor.execute("rollback")
+        cursor.execute("set gtid_next = 'automatic'")
+    shop.run()
+    shop.require_whole("a", rereads=1)
 
 
 class Killed(Exception):

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lockstep.assets.table_news import standings_of
 from lockstep.commands.tables import table_values
 from lockstep.pipeline.run import capture as capture_step
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.run.status.status import standings_of
 from lockstep.pipeline.status.tables import TableHealth
 from lockstep.pipeline.status.verdict import State, Verdict, verdict
 from lockstep.pipeline.values.errors import StoppedBy
@@ -85,7 +85,7 @@ def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
     )
     ports = shop.follower.ports()
     assert [compared.table for compared in verify(ports).tables] == [b]
-    standing = standings_of(ports)[a]
+    standing = standings_of(ports.ledger, ports.source.name, ports.source.patterns)[a]
     assert (standing.health, standing.hint) == (TableHealth.LEFT_OUT, "")
     assert verdict_now(shop).state is State.FINE
     for folder in [folder for folder in shop.follower.lake.tables if folder.endswith("/a")]:

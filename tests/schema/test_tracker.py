@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from lockstep.pipeline.mirror.generations import ChangelogGenerations
 from lockstep.pipeline.schema.context import ServerDialect
 from lockstep.pipeline.schema.effects import LoggedStatement
+from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 from tests.schema.schemas_made import MYSQL, named, table
 
 MOMENT = datetime(2026, 1, 31, tzinfo=UTC)
@@ -55,3 +59,56 @@ def test_a_renamed_column_keeps_its_values_on_a_server_that_ignores_case() -> No
     _, renamed, unknown = tracker.history.versions
     assert renamed.columns_from == ("id", "b")
     assert unknown.reason == "it names the column missing, which does not exist"
+
+
+class CountedReads(StructuresInMemory):
+    """Structures in memory, which count how often all versions of a table are read."""
+
+    reads = 0
+
+    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
+        self.reads += 1
+        return super().versions(table)
+
+
+def test_the_versions_of_a_table_are_read_once_for_all_its_statements() -> None:
+    """A table may have thousands of versions, and a log as many statements on it."""
+    initial = CountedReads()
+    tracker = SchemaTracker(initial, generations_of=ChangelogGenerations)
+    for number, text in enumerate(
+        (
+            "create database shop",
+            "create table t (id int primary key)",
+            *(f"alter table t add c{n} int" for n in range(20)),
+            "alter table t modify c1 bigint",
+            "alter table t modify c1 varchar(5)",
+            "alter table t drop c1",
+        )
+    ):
+        begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
+        tracker.follow(LoggedStatement(text, MYSQL, begin, end, "", MOMENT, MOMENT))
+    generations = [version.generation for version in tracker.history.versions]
+    assert (generations, initial.reads) == ([1] * 21 + [2, 3, 3], 1)
+
+
+def test_a_statement_does_not_sort_tables_that_it_does_not_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server may have thousands of tables, and a log as many statements."""
+    tracker = SchemaTracker(StructuresInMemory())
+    begin, end = (Coordinates(LogFile("binlog", 1), 100 * n) for n in (1, 2))
+    tables = [f"create table t{n} (id int primary key)" for n in range(200)]
+    for text in ("create database shop", *tables):
+        tracker.follow(LoggedStatement(text, MYSQL, begin, end, "", MOMENT, MOMENT))
+    comparisons = list[TableName]()
+    is_less = TableName.__lt__
+
+    def counted(self: TableName, other: TableName) -> bool:
+        comparisons.append(self)
+        return is_less(self, other)
+
+    monkeypatch.setattr(TableName, "__lt__", counted)
+    tracker.follow(
+        LoggedStatement("alter table t7 add v int", MYSQL, begin, end, "", MOMENT, MOMENT)
+    )
+    assert (len(tracker.history.versions), comparisons) == (201, [])

@@ -44,7 +44,12 @@ from lockstep.pipeline.values.errors import (
     PastRefused,
     StructureMoved,
 )
-from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
+from lockstep.pipeline.values.policies import (
+    LakePolicies,
+    OnPositionLost,
+    OnRewrite,
+    StartPolicies,
+)
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import shaped
 from lockstep.resources.mysql.server import MySqlServer
@@ -736,6 +741,57 @@ def test_a_table_without_changes_after_a_skipped_part_needs_consent(
         assert hidden not in str([customers.mirror(name), files])
 
 
+PLAIN = (
+    "like c0",
+    "(id int primary key, x int)",
+    "(id int primary key, phone varchar(20), ssn char(9), more int, other int)",
+)
+"""Columns of a table without settings: all of those of the one with settings, none, or some."""
+
+
+@pytest.mark.parametrize("is_altered", [False, True])
+@pytest.mark.parametrize("way", ["chosen", "reloaded", "policy"])
+def test_a_table_that_exchanged_names_in_a_skipped_part_needs_consent(
+    mysql: MySqlStand, database: str, way: str, is_altered: bool
+) -> None:
+    """It was known under its name, but has the columns of another one that hides some; also if the
+    log that is read alters it, or if it is to be read from the source at once. A table that kept
+    its own columns needs none."""
+    hidden, renamed = "333333333", [TableName(database, f"d{n}") for n, _ in enumerate(PLAIN)]
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    follower = customers.follower
+    if way == "policy":
+        follower.policies = StartPolicies(on_position_lost=OnPositionLost.RESNAPSHOT)
+    for number, columns in enumerate(PLAIN):
+        customers.copies(f"c{number}")
+        follower.shapes[f"{database}.c{number}"] = ShapeRules(exclude_columns=("ssn",))
+        customers.do(f"create table d{number} {columns}", f"insert into d{number} (id) values (50)")
+    customers.do("create table own (id int primary key, email int, kind int, note int)")
+    customers.run()
+    for number, table in enumerate(renamed):
+        customers.do(f"rename table c{number} to t, d{number} to c{number}, t to d{number}")
+        if way == "reloaded":
+            customers.reload(table.name)
+    customers.do("alter table own add column more int", "flush binary logs")
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    if way != "policy":
+        follower.choose("earliest")
+    for name in (*map(str, renamed), "own"):
+        alter = [f"alter table {name} add column new int"] * is_altered
+        customers.do(*alter, f"update {name} set id = 33 where id = 3")
+    for _ in range(2):
+        customers.run()
+        files = [rows.to_pylist() for rows in follower.lake.files.values()]
+        assert hidden not in str([files, *(customers.mirror(table.name) for table in renamed)])
+        assert {follower.states()[table].need for table in renamed} == {Need.CONSENT}
+    assert follower.states()[TableName(database, "own")].need is not Need.CONSENT
+    for table in renamed:
+        customers.order(OrderKind.RESUME, OrderRequest(table, "ada", "because"))
+    customers.run()
+    for table in renamed:
+        assert customers.mirror(table.name) == customers.rows(table.name)
+
+
 @pytest.mark.parametrize("is_skipped", [False, True])
 def test_a_table_that_cannot_be_shown_as_its_settings_say_stops_also_after_a_skipped_part(
     mysql: MySqlStand, database: str, is_skipped: bool
@@ -760,7 +816,9 @@ def test_a_table_that_cannot_be_shown_as_its_settings_say_stops_also_after_a_ski
     assert foreseen.new_quarantines == [table]
 
 
-@pytest.mark.parametrize("way", ["recovered", "reloaded", "reloaded, unknown", "exchanged"])
+@pytest.mark.parametrize(
+    "way", ["recovered", "recovered without mirrors", "reloaded", "reloaded, unknown", "exchanged"]
+)
 def test_a_table_is_not_read_before_the_log_that_gives_it_its_name(
     mysql: MySqlStand, database: str, way: str
 ) -> None:
@@ -782,17 +840,40 @@ def test_a_table_is_not_read_before_the_log_that_gives_it_its_name(
         customers.reload("d")
         customers.do("alter table c exchange partition p0 with table d")
     else:
+        is_exchanged = way == "recovered without mirrors"
+        customers.do(*["create table d like c", "insert into d (id) values (50)"] * is_exchanged)
         customers.run()
         customers.do("create table w (id int primary key)")
         customers.run()
-        customers.do("rename table c to d")
+        customers.do(
+            "rename table c to t, d to c, t to d" if is_exchanged else "rename table c to d"
+        )
         follower.lose_ledger()
+        for table in ["c", "d"] * is_exchanged:
+            del follower.lake.tables[f"{SOURCE}/{database}/{table}"]
         follower.recover()
     for _ in range(2):
         customers.run()
         files = [rows.to_pylist() for rows in follower.lake.files.values()]
         assert hidden not in str([customers.mirror("d"), files])
         assert follower.states()[name].need is Need.CONSENT
+
+
+@pytest.mark.parametrize("change", UNREAD)
+def test_a_table_whose_columns_nobody_knows_is_not_read_before_the_log_that_renames_them(
+    mysql: MySqlStand, database: str, change: str
+) -> None:
+    """Nor after it: ledger and mirror are lost, so that the log cannot be followed, which says what
+    became of a hidden column."""
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    customers.run()
+    customers.do("create table w (id int primary key)")
+    customers.run()
+    customers.do(*(statement.format(c="c") for statement in UNREAD[change]))
+    customers.follower.lose_ledger()
+    del customers.follower.lake.tables[f"{SOURCE}/{database}/c"]
+    customers.follower.recover()
+    customers.require_consent("c", "333333333")
 
 
 def test_a_table_whose_columns_stay_is_read_before_the_log(
@@ -1109,6 +1190,21 @@ def test_a_lost_ledger_asks_for_consent_again(mysql: MySqlStand, database: str) 
     customers.order(OrderKind.RESUME, OrderRequest(TableName(database, "d"), "ada", "because"))
     customers.run()
     assert customers.mirror("d") == customers.rows("d")
+
+
+def test_what_waits_for_consent_in_a_lost_ledger_waits_under_its_next_name(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The ledger that is made from the lake does not know which columns were hidden."""
+    customers = Customers(mysql, database, HIDING)
+    customers.do("create table e like c", "insert into e (id) values (50)")
+    customers.run()
+    customers.do("rename table c to d")
+    customers.run()
+    customers.follower.lose_ledger()
+    customers.follower.recover()
+    customers.do("rename table d to t, e to d, t to e")
+    customers.require_consent("e", "333333333")
 
 
 @pytest.mark.parametrize("is_undone", [False, True], ids=["no run knew", "undone"])

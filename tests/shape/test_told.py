@@ -22,6 +22,7 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
 from tests.positions.foreseen import carried_out, planned_supplies
 from tests.shape.follower import ShapedFollower
@@ -172,12 +173,27 @@ def test_a_check_refuses_all_columns_that_show_hidden_ones_at_once(mysql: MySqlS
         follower.run()
         mysql.execute("insert into p (id, born) values (1, '1970-05-05')", database=name)
         follower.run()
-        assert follower.states()[TableName(name, "p")].reason == sentence
+        state = follower.states()[TableName(name, "p")]
+        assert (state.reason, (state.hint or "").partition("; ")[0]) == (sentence, hint)
         assert f"{name}.p" not in follower.lake.tables
         follower.shapes[f"{name}.p"] = replace(PERSONS, exclude_columns=("age", "older"))
         follower.order(OrderKind.RESUME, TableName(name, "p"))
         follower.run()
         assert follower.mirror(f"{name}.p") == [{"id": 1, "born": 1970, "name": None}]
+
+
+def test_a_table_whose_structure_is_unknown_is_only_to_be_read(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The log has rows of it from before a statement, and its settings can be applied."""
+    customers = Customers(mysql, database, HIDING, start="earliest")
+    customers.do("flush binary logs")
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    customers.do("insert into c (id) values (10)", "alter table c add more int")
+    customers.run()
+    state = customers.follower.states()[TableName(database, "c")]
+    assert "its structure before them was not recorded" in (state.reason or "")
+    assert state.hint == f"`lockstep resume {database}.c --reason …` reads it from the source"
 
 
 FORESEEN = {

@@ -139,8 +139,7 @@ def _structure_from_map(
             "its structure is known from the log alone, which does not say whether a column is "
             f"computed from {name_list(hidden)}, which the settings hide"
         )
-        check_hint = "`lockstep check` shows what is wrong with its settings"
-        raise TableError(reason, hint=f"{check_hint}; {resume_reads_hint(structure.name)}")
+        raise StructureUnknown(reason, hint=resume_reads_hint(structure.name))
     return structure
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
-from lockstep.pipeline.mirror.generations import next_generation
+from lockstep.pipeline.mirror.generations import ChangelogGenerations
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline, ServerFacts
@@ -120,7 +120,7 @@ def tracker_of(
     return SchemaTracker(
         initial_structures,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
-        choose_generation=next_generation,
+        generations_of=ChangelogGenerations,
         later_structures=later,
         find_recorded=find_recorded,
         shaping=ports.shaping,
@@ -487,15 +487,13 @@ class RecordedVersions:
             self._versions[table] = self._ledger.schema_versions(self._source, table)
         knowledge_without_schema = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
         for version in reversed(self._versions[table]):
+            # Only the few versions of this place are compared by their fingerprints.
+            if version.since != since or version.batch < self._first_batch:
+                continue
             fingerprint = knowledge_without_schema.value
             if schema is not None:
                 fingerprint = schema_fingerprint(redact_schema(schema, version.hidden_columns))
-            is_same = version.since == since and version.fingerprint == fingerprint
-            if (
-                version.batch >= self._first_batch
-                and is_same
-                and columns_from in (None, version.columns_from)
-            ):
+            if version.fingerprint == fingerprint and columns_from in (None, version.columns_from):
                 return version
         self._differing_tables.add(table)
         return None

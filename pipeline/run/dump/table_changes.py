@@ -564,13 +564,16 @@ class TableChanges:
 
 def _with_server_error(ports: RunPorts, table: TableName, error: StructureUnknown) -> TableError:
     """Return the error of a table whose structure is not known: the server's error if
-    it does not show the structure to the account, an error with another hint if it has
-    no such table, and `error` otherwise. MariaDB also logs rows of sequences, which are
-    not among its tables."""
+    it does not show the structure to the account, or if the settings cannot be applied
+    to it; an error with another hint if it has no such table, and `error` otherwise.
+    MariaDB also logs rows of sequences, which are not among its tables."""
     try:
-        if table not in ports.server.baseline([table]).names:
+        baseline = ports.server.baseline([table])
+        if table not in baseline.names:
             hint = f"exclude it if it is a sequence, else {resume_hint(table)}"
             return TableError(f"{error.reason}, and the source has no such table", hint=hint)
+        for schema in baseline.tables:
+            ports.shaping.shape_fingerprint(schema)
     except TableError as table_error:
         return TableError(table_error.reason, hint=f"{table_error.hint}; {resume_hint(table)}")
     except StructureMoved:

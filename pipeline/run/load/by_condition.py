@@ -9,7 +9,7 @@ nothing is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,13 +21,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockstep.pipeline.mirror.layout import changelog_path, changelog_spelling
 from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.segments import NewEventFile
 from lockstep.pipeline.ports.source import ConditionSnapshot
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher, membership, sorted_unique
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_rows import MirrorReader
+from lockstep.pipeline.run.stop_errors import NOT_COMMITTED_REASON
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, row_structure
@@ -42,6 +45,7 @@ from lockstep.pipeline.values.errors import (
     TableError,
 )
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.segment import ChangeType
 from lockstep.pipeline.values.table import TableName, TableStructure
 
 
@@ -71,9 +75,21 @@ class ScratchRows:
         self.row_count += batch.num_rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        for offset, size in self._offsets_and_sizes:
+        return self._read(self._offsets_and_sizes)
+
+    def _read(self, offsets_and_sizes: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+        for offset, size in offsets_and_sizes:
             content = pa.py_buffer(self._file.read(offset, size))
             yield pa.ipc.read_record_batch(content, self._schema)
+
+    def drop(self, is_dropped: Callable[[pa.RecordBatch], npt.NDArray[np.bool_]]) -> None:
+        """Remove the rows that `is_dropped` marks in each batch."""
+        offsets_and_sizes = self._offsets_and_sizes
+        self._offsets_and_sizes, self.row_count = [], 0
+        for batch in self._read(offsets_and_sizes):
+            kept_rows = batch.filter(pa.array(~is_dropped(batch)))
+            if kept_rows.num_rows:
+                self.put(kept_rows)
 
     def close(self) -> None:
         self._file.close()
@@ -83,15 +99,16 @@ class ScratchRows:
 class ConditionRead:
     """The result of reading rows by a condition, as of one moment.
 
-    `low`, `high`: places of the log before and after this moment. `matching_rows`: rows
-    of the source that match the condition. `deleted_rows`: rows of the mirror that the
-    source no longer has. `unchecked_rows`: number of rows of the mirror that were not
-    looked up, because SQL has no exact literal for values of `unsearchable_column`, a
-    column of the key.
+    `hasher`: computes the hashes of the rows' keys. `low`, `high`: places of the log
+    before and after this moment. `matching_rows`: rows of the source that match the
+    condition. `deleted_rows`: rows of the mirror that the source no longer has.
+    `unchecked_rows`: number of rows of the mirror that were not looked up, because SQL
+    has no exact literal for values of `unsearchable_column`, a column of the key.
     """
 
     order: RereadRows
     structure: TableStructure
+    hasher: RowHasher
     low: Coordinates
     high: Coordinates
     matching_rows: ScratchRows
@@ -203,6 +220,7 @@ def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRea
     return ConditionRead(
         order,
         version.shown_structure,
+        hasher,
         low=snapshot.rows.low,
         high=high,
         matching_rows=matching_rows,
@@ -252,7 +270,7 @@ def _require_after_capture(ports: RunPorts, low: Coordinates) -> None:
     assert cursor is not None, "the table was captured"
     if low < cursor.position.at:
         raise RowsNotRead(
-            "transactions that are in the log are not committed yet",
+            NOT_COMMITTED_REASON,
             hint="run the same command again in a moment",
         )
 
@@ -333,6 +351,39 @@ def _put_deleted(
         batch_rows = batch.filter(pa.array(membership(hasher.key_hashes(batch), absent_keys)))
         if batch_rows.num_rows:
             deleted_rows.put(batch_rows)
+
+
+def leave_deletes_to_log(ports: RunPorts, read: ConditionRead, batch: int) -> None:
+    """Remove from `deleted_rows` each row that the log deleted before the rows were
+    read. `batch`: it captured the log up to there, and none of its changes is in the
+    mirror whose rows were looked up."""
+    source, table, hasher = ports.source.name, read.table, read.hasher
+    shown_version = ports.ledger.table_states(source)[table].mirror_schema_version
+    if not read.deleted_rows.row_count or shown_version is None:
+        return
+    batches = read.deleted_rows.batches()
+    looked_up = sorted_unique(np.concatenate([*map(hasher.key_hashes, batches)]))
+    version = ports.ledger.schema_version(source, table, shown_version)
+    folder = changelog_path(source, table, version.generation)
+    spelled = changelog_spelling(read.structure.names)
+    schema = pa.schema([hasher.schema.field(name) for name in hasher.key_columns])
+    last_changes = dict[int, str]()
+    for content in table_contents(ports.ledger, source, table, batch, batch):
+        for segment in content.segments:
+            if segment.schema_version != shown_version:
+                continue
+            columns = ["_change_type", *(spelled[name] for name in schema.names)]
+            for piece in ports.segments.pieces(folder, segment.files, columns):
+                for images in piece.combine_chunks().to_batches():
+                    kinds, *key = images.columns
+                    values = [v.cast(t) for v, t in zip(key, schema.types, strict=True)]
+                    hashes = hasher.key_hashes(pa.RecordBatch.from_arrays(values, schema=schema))
+                    is_looked_up = membership(hashes, looked_up)
+                    kinds = kinds.filter(pa.array(is_looked_up)).to_pylist()
+                    last_changes |= zip(hashes[is_looked_up].tolist(), kinds, strict=True)
+    gone_by_log = [key for key, kind in last_changes.items() if kind == ChangeType.DELETE]
+    logged = sorted_unique(np.array(gone_by_log, np.uint64))
+    read.deleted_rows.drop(lambda rows: membership(hasher.key_hashes(rows), logged))
 
 
 def sentences_about_rows(read: ConditionRead) -> Sequence[str]:

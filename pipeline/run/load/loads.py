@@ -28,7 +28,11 @@ from lockstep.pipeline.ports.source import Baseline, TableSnapshot
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.progress import load_progress
-from lockstep.pipeline.run.stop_errors import NEXT_RUN_READS_HINT, unsupported_error
+from lockstep.pipeline.run.stop_errors import (
+    NEXT_RUN_READS_HINT,
+    NOT_COMMITTED_REASON,
+    unsupported_error,
+)
 from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
@@ -64,7 +68,7 @@ def order_later_readings(ports: RunPorts, lease: Lease, plans: TablePlans) -> No
 
 FindAltered = Callable[[Collection[TableName]], Collection[TableName]]
 
-_ALTERED_IN_LOG: Final = "a statement altered it, and the log with this statement is read first"
+_ALTERED_IN_LOG: Final = "a statement may have altered or renamed it, so the log is read first"
 
 
 def void_load(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
@@ -248,9 +252,7 @@ def _begin_load(
     if baseline.low < run_start.start.at:
         # MySQL logs a transaction before its rows are visible, so rows of it would be
         # missing.
-        busy = TableBusy(
-            "transactions that are in the log are not committed yet", hint=NEXT_RUN_READS_HINT
-        )
+        busy = TableBusy(NOT_COMMITTED_REASON, hint=NEXT_RUN_READS_HINT)
         return replace(reading, low=baseline.high, error=busy)
     basis = LoadBasis(schema, run_start.facts.server_uuid, baseline.low, row_estimate, shape)
     ports.ledger.begin_load(lease, load.id, basis)

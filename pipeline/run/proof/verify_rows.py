@@ -114,7 +114,8 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
         # If a run acknowledged meanwhile, the states and versions need not fit the
         # cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
-            reshaped = {table: error.reason for table, error in reshaped_tables(ports)}
+            notes = ledger.uncleared_values(source)
+            reshaped = {table: error.reason for table, error in reshaped_tables(ports, notes)}
             facts = ports.server.facts()
             return QuietLake(
                 cursor,

@@ -87,6 +87,7 @@ from lockstep.pipeline.run.recovery.kept_ledger import (
     plan_lake_changes,
 )
 from lockstep.pipeline.run.recovery.recovered_structures import (
+    HIDDEN_BEFORE,
     ChangelogListing,
     LakeContent,
     RecoveredStructures,
@@ -557,7 +558,7 @@ def _consent_stop(table: TableName, at: Coordinates) -> StoppedTable:
     """Return the stop of a table that may show values which were hidden under another
     name: the former ledger asked for somebody's consent, and so does this one."""
     error = TableError(
-        "it has values that were hidden under another name, and the lake does not say which",
+        HIDDEN_BEFORE,
         hint="hide them under their present name, too, then `lockstep resume "
         f"{table.word} --reason …`; to resume it without that is your consent to show it, "
         "which is recorded with its reason",

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from lockstep.pipeline.mirror.generations import can_take
 from lockstep.pipeline.mirror.layout import changelog_schema
@@ -60,11 +61,7 @@ from lockstep.pipeline.schema.history import (
     VersionOrigin,
 )
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.statements.changes import (
-    AlterTable,
-    RenameTables,
-    affected_tables,
-)
+from lockstep.pipeline.schema.statements.changes import affected_tables, renamed_pairs
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.start.question import AnchorReading
@@ -82,6 +79,15 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 from lockstep.pipeline.values.segment import SystemTable, batch_of
 from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
+
+HIDDEN_BEFORE: Final = (
+    "it has values that were hidden under another name, and the lake does not say which"
+)
+"""Reason of a table that waits for somebody's consent to show it."""
+
+_ALTERED_AFTER_PLACE: Final = (
+    "statements changed it after this place, and its structure before is unknown"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,9 +398,13 @@ def find_structures(
         schema = server_tables.get(name) if name not in statements_by_table else None
         if schema is None and name in adoptions:
             schema = _structure_in_lake(ports, lake, plan, adoptions[name])
+        reason = _ALTERED_AFTER_PLACE
+        if name in plan.tables_needing_consent:
+            # If a RENAME gives its rows another name, that one waits for consent, too.
+            schema, reason = None, HIDDEN_BEFORE
         if schema is None:
             unknown_tables.add(name)
-        version = _version(ports, name, schema, place.lake_end.end)
+        version = _version(ports, name, schema, place.lake_end.end, reason)
         changelogs = [changelog for changelog in lake.changelogs if changelog.table == name]
         generation = _generation(ports, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
@@ -453,14 +463,7 @@ def _former_names(
         if not isinstance(changes, tuple):
             continue
         for change in changes:
-            match change:
-                case RenameTables(pairs):
-                    renames = pairs
-                case AlterTable(table):
-                    renames = tuple((table, name) for name in change.new_names)
-                case _:
-                    renames = ()
-            for pair in renames:
+            for pair in renamed_pairs([change]):
                 former_name, name = map(fold_case, pair)
                 if name not in known_names:
                     former_names[name] = former_names.get(former_name, former_name)
@@ -524,9 +527,10 @@ def _tightening_of(ports: RunPorts, version: SchemaVersion) -> Tightening:
 
 
 def _version(
-    ports: RunPorts, name: TableName, schema: TableSchema | None, at: Coordinates
+    ports: RunPorts, name: TableName, schema: TableSchema | None, at: Coordinates, reason: str
 ) -> SchemaVersion:
-    reason = "statements changed it after this place, and its structure before is unknown"
+    """Return the version of a table at the place. `reason`: why its structure is
+    unknown, if it is."""
     try:
         if schema is not None:
             recorded, shown_as = ports.shaping.for_history(schema)

@@ -115,11 +115,10 @@ def _hidden_tables(
     `first_batches`: each table's first batch with changes in the span. Settings that
     show less count even if no run has seen them: the lake may lack the values already,
     if the ledger is older than the lake."""
-    unrecorded = new_tightenings(ports)
+    ledger, source = ports.ledger, ports.source.name
+    unrecorded = new_tightenings(ports, ledger.uncleared_values(source))
     for table, first_batch in first_batches.items():
-        hidden = hidden_changes(
-            ports.ledger, ports.source.name, table, from_log=True, unrecorded=unrecorded
-        )
+        hidden = hidden_changes(ledger, source, table, from_log=True, unrecorded=unrecorded)
         if hidden is not None and first_batch <= hidden.last_batch:
             yield table, hidden
 

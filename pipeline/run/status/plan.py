@@ -215,13 +215,14 @@ def _shapes_and_tables(
     change. Return also the states of all tables as they will be once the run has
     stopped these tables (`stop_reshaped_tables`) and those that are `left_out`."""
     known = KnownTables.of(ports)
-    errors = dict(reshaped_tables(ports))
+    notes = ports.ledger.uncleared_values(ports.source.name)
+    errors = dict(reshaped_tables(ports, notes))
     cursor = ports.ledger.cursors(ports.source.name).captured
     if cursor is None:
         return {}, known
     consents = {table: error for table, error in errors.items() if error.need is Need.CONSENT}
     left_out = {table: error for table, error in left_out.items() if table not in consents}
-    tightened_tables = {tightening.table for tightening in new_tightenings(ports)}
+    tightened_tables = {tightening.table for tightening in new_tightenings(ports, notes)}
     known = replace(
         known.with_stopped(cursor, errors | left_out),
         stale_mirrors=known.stale_mirrors | tightened_tables,

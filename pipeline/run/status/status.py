@@ -44,6 +44,7 @@ from lockstep.pipeline.status.facts import (
     log_end_reached_at,
     overlaps,
 )
+from lockstep.pipeline.status.tables import TableStanding, table_standings
 from lockstep.pipeline.values.decisions import Attempt
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import LogFile, Position
@@ -51,6 +52,21 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 _BATCHES: Final = 1_000
 """Number of newest batches that are examined."""
+
+
+def standings_of(
+    ledger: Ledger, source: str, patterns: TablePatterns
+) -> dict[TableName, TableStanding]:
+    """Return the state of each captured table as people see it, from the ledger."""
+    return table_standings(
+        states_of_next_run(ledger, source, patterns),
+        patterns,
+        extents=ledger.partial_tables(source),
+        loads=[load.progress for load in ledger.open_loads(source)],
+        gaps=ledger.gaps(source),
+        proofs=ledger.proofs(source),
+        uncleared_values=ledger.uncleared_values(source),
+    )
 
 
 def standing_of(

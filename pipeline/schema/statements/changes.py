@@ -514,6 +514,18 @@ def affected_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | 
     return tuple(dict.fromkeys(affected))
 
 
+def renamed_pairs(changes: Sequence[SchemaChange]) -> tuple[tuple[TableName, TableName], ...]:
+    """Return the old and the new name of each table that the changes rename, in the
+    order in which the server carries the renames out."""
+    pairs: list[tuple[TableName, TableName]] = []
+    for change in changes:
+        if isinstance(change, RenameTables):
+            pairs += change.pairs
+        elif isinstance(change, AlterTable):
+            pairs += ((change.table, name) for name in change.new_names)
+    return tuple(pairs)
+
+
 def required_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
     """Return the tables that must have existed before the changes: without one of them,
     the server would have refused the statement."""

@@ -51,11 +51,17 @@ if TYPE_CHECKING:
 
 
 def scan_rows(
-    path: LakePath, columns: Sequence[str], version: int, column_ranges: ColumnRanges | None = None
+    path: LakePath,
+    columns: Sequence[str],
+    version: int,
+    column_ranges: ColumnRanges | None = None,
+    *,
+    limits_memory: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Yield `columns` of all rows at a version, in no particular order. `needs_spark`
     must be false for this version. `column_ranges`: a column and ranges of its values;
-    rows whose value is in none of the ranges may be left out."""
+    rows whose value is in none of the ranges may be left out. `limits_memory`: large
+    rows come in small batches, for which one file is asked for their size."""
     with lake_errors(path):
         table = delta_table(path, version)
         spelled = table_spelling(table)
@@ -71,6 +77,11 @@ def scan_rows(
             return
         builder = QueryBuilder().register("mirror", table)
         try:
+            batch_rows = _MOST_BATCH_ROWS
+            if limits_memory:
+                batch_rows = _batch_rows_of_table(path, table, output_schema)
+            if batch_rows < _MOST_BATCH_ROWS:
+                list(builder.execute(f"set datafusion.execution.batch_size = {batch_rows}"))
             for batch in builder.execute(f"select {names} from mirror{condition}"):
                 yield pa.record_batch(batch).rename_columns(list(columns)).cast(output_schema)
         except Exception as error:
@@ -78,6 +89,62 @@ def scan_rows(
                 raise
             # delta-rs has no class of its own for a missing or damaged file.
             raise DeltaError(str(error)) from error
+
+
+_MOST_BATCH_ROWS: Final = 8_192
+"""Rows of a batch, by default, in the query engine of delta-rs."""
+
+_BATCH_BYTES: Final = 16 << 20
+"""Bytes of a batch. Rows that have more on average are read one at a time."""
+
+
+def _batch_rows_of_table(path: LakePath, table: DeltaTable, output_schema: pa.Schema) -> int:
+    """Return the number of rows of a batch: fewer if they are large. Only the file with
+    the most bytes for each row is asked for the size of its rows, unpacked."""
+    if all(map(_is_fixed_in_size, output_schema.types)):
+        return _MOST_BATCH_ROWS
+    actions = pa.table(table.get_add_actions())
+    present = {"path", "size_bytes", "num_records"} & set(actions.column_names)
+    files = actions.select(sorted(present)).to_pylist()
+    if not files:
+        return _MOST_BATCH_ROWS
+    densest = max(files, key=lambda file: file["size_bytes"] / (file.get("num_records") or 1))
+    physical_names = _physical_names(table)
+    columns = [physical_names[name] for name in output_schema.names]
+    try:
+        with pq.ParquetFile(parquet_content(path / densest["path"])) as file:
+            return _batch_rows_of_file(file, columns)
+    except (OSError, pa.ArrowException, BaseError):
+        return _MOST_BATCH_ROWS  # The reading itself tells what is wrong with the file.
+
+
+def _is_fixed_in_size(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_primitive(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _batch_rows_of_file(file: pq.ParquetFile, columns: Sequence[str]) -> int:
+    """Return the number of rows of a batch for these columns of a file: as many as fit
+    into `_BATCH_BYTES` in the row group with the largest rows."""
+    row_bytes = 1.0
+    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+        chunks = map(group.column, range(group.num_columns))
+        sizes = [
+            chunk.total_uncompressed_size
+            for chunk in chunks
+            if chunk.path_in_schema.startswith(tuple(columns))
+        ]
+        row_bytes = max(row_bytes, sum(sizes) / max(group.num_rows, 1))
+    return max(1, min(_MOST_BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
+
+
+def _physical_names(table: DeltaTable) -> dict[str, str]:
+    """Return the names of a table's columns in its files, by the names as the lake has
+    them."""
+    metadata = {field.name: field.metadata for field in table.schema().fields}
+    spelled = table_spelling(table)
+    return {name: metadata[spelled[name]].get(PHYSICAL_NAME, spelled[name]) for name in spelled}
 
 
 _LARGEST_INTEGER = (1 << 63) - 1
@@ -133,7 +200,9 @@ def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) 
     schema = mirror_schema(path, version)
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
-    return pa.Table.from_batches(scan_rows(path, schema.names, version), schema)
+    return pa.Table.from_batches(
+        scan_rows(path, schema.names, version, limits_memory=False), schema
+    )
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -143,7 +212,7 @@ def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Itera
     file_columns = [f"c{index}" for index in range(len(columns))]
     for path in sorted(Path(folder).glob("*.parquet")):
         with lake_errors(path), pq.ParquetFile(path) as file:
-            for batch in file.iter_batches():
+            for batch in file.iter_batches(_batch_rows_of_file(file, file_columns)):
                 yield batch.select(file_columns).rename_columns(list(columns)).cast(output_schema)
 
 
@@ -152,11 +221,7 @@ def _rows_of_files(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the columns `output_schema` of a table, in no particular order. No row of
     the table may be marked as deleted."""
-    metadata = {field.name: field.metadata for field in table.schema().fields}
-    spelled = table_spelling(table)
-    physical_names = {
-        name: metadata[spelled[name]].get(PHYSICAL_NAME, spelled[name]) for name in spelled
-    }
+    physical_names = _physical_names(table)
     for name in file_paths(table):
         with (
             lake_errors(path / name),
@@ -168,7 +233,8 @@ def _rows_of_files(
                 for field in output_schema
                 if physical_names[field.name] in file_columns
             ]
-            for batch in file.iter_batches(columns=present_columns):
+            batch_rows = _batch_rows_of_file(file, present_columns)
+            for batch in file.iter_batches(batch_rows, columns=present_columns):
                 arrays = [
                     _column_or_nulls(batch, physical_names[field.name], field.type)
                     for field in output_schema

@@ -2,10 +2,10 @@
 line without a stack trace or a row's value.
 
 If another writer committed first, the error becomes `CommitConflict`. If the storage or
-the machine fails, or Spark is stopped, it becomes `LakeUnavailable`. An error about the
-plan, rows or files of one table becomes `MirrorRefused`; it is recognized by its error
-condition or by the class of its innermost cause. Any other error becomes
-`LakeUnavailable`, too.
+the machine fails, or Spark is stopped, it becomes `LakeUnavailable`; `DiskFull` if
+temporary files have no room. An error about the plan, rows or files of one table
+becomes `MirrorRefused`; it is recognized by its error condition or by the class of its
+innermost cause. Any other error becomes `LakeUnavailable`, too.
 
 The message of a `MirrorRefused` repeats the message of an analysis error, which
 contains only names. Other errors about a table can contain rows, so our message has
@@ -18,18 +18,22 @@ import errno
 import logging
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep.pipeline.values.errors import (
     CommitConflict,
+    DiskFull,
     LakeUnavailable,
     LockstepError,
     MirrorRefused,
     TableError,
 )
+from lockstep.resources.full_disk import FULL_CURE, is_full
 from lockstep.resources.lake.store.answers import explanation_of
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import first_line, unavailable_error
@@ -57,6 +61,9 @@ _STORAGE_ERRNOS = {
     "Operation not supported": errno.EOPNOTSUPP,
     "Function not implemented": errno.ENOSYS,
 }
+_FULL_DISK_WORDS = ("No space left on device", "Disk quota exceeded")
+_LINKAGE_CLASSES = ("UnsatisfiedLinkError", "NoClassDefFoundError", "ExceptionInInitializerError")
+
 _MACHINE_WORDS = (
     "Block manager",
     "BlockManager",
@@ -138,6 +145,11 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
     for error in chain:
         if error.class_name.rpartition(".")[2] in _CONFLICT_CLASSES:
             return commit_conflict(path)
+    if _lacks_temporary_space(path, chain):
+        return DiskFull(
+            f"No space left on {tempfile.gettempdir()}, for Spark's temporary files.",
+            hint=FULL_CURE,
+        )
     explanation = explanation_of(" ".join(error.message for error in chain))
     if isinstance(path, ObjectPath) and explanation is not None:
         state, cure = explanation
@@ -156,6 +168,22 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
         return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
     return MirrorRefused(
         f"Spark refused its mirror: {_reason_in_spark_words(chain)}", hint="rewrite the mirror"
+    )
+
+
+def _lacks_temporary_space(path: LakePath, chain: Sequence[JavaError]) -> bool:
+    """Return whether the disk of the temporary files is full, the lake's is not, and
+    that may be the cause: Java names no file whose disk is full, and it does not find a
+    native library that it could not unpack there."""
+    may_be_cause = any(
+        error.class_name.endswith(_LINKAGE_CLASSES)
+        or any(words in error.message for words in _FULL_DISK_WORDS)
+        for error in chain
+    )
+    if not may_be_cause or not is_full(Path(tempfile.gettempdir())):
+        return False
+    return isinstance(path, ObjectPath) or not is_full(
+        next(folder for folder in (path, *path.parents) if folder.exists())
     )
 
 

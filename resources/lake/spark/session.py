@@ -75,6 +75,7 @@ class JavaProcess:
 
     def __init__(self) -> None:
         self._gateway: JavaGateway | None = None
+        self._is_starting = False
         self._scratch: LockedFolder | None = None
 
     def folder(self) -> Path:
@@ -104,9 +105,12 @@ class JavaProcess:
                     # only Python.
                     popen_arguments = {"stdout": log, "stderr": log, "process_group": 0}
                     launch: Callable[..., JavaGateway] = launch_gateway
+                    self._is_starting = True
                     self._gateway = launch(conf, popen_arguments)
                 except (PySparkException, Py4JError, OSError) as error:
                     raise _start_error(settings, error) from error
+                finally:
+                    self._is_starting = False
         elif self._gateway.proc.poll() is not None:
             raise _start_error(settings)
         return self._gateway
@@ -116,6 +120,10 @@ class JavaProcess:
         to end by itself, before it is killed."""
         from py4j.protocol import Py4JError
 
+        if self._is_starting:
+            # Java ends with this process, whose pipe it reads, but may create its folder
+            # again until then: the next process removes the folder.
+            return
         if self._gateway is not None:
             process = self._gateway.proc
             # The Java process may have ended already.
