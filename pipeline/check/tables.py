@@ -134,7 +134,9 @@ def _cascade_cure(evidence: SourceEvidence, key: SurveyedForeignKey) -> str | No
 def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     value = evidence.variable("lower_case_table_names")
     if value == "2":
-        yield Fault("lower_case_table_names is 2: the log may spell a table in two ways")
+        yield Fault(
+            "lower_case_table_names is 2: a table whose name has capital letters is quarantined"
+        )
     elif value == "1":
         yield Fine("names are in lower case, so patterns must be")
 
@@ -319,8 +321,9 @@ CHECK_RULES: Final = with_topic(
         "lower_case_table_names",
         "global variable, wanted: 0 or 1",
         "warning",
-        "a table may be spelled as it was created or as it was typed",
-        "write patterns and statements as SHOW TABLES spells the names",
+        "2: rows are logged with the table's name in lower case; a table whose name has capital "
+        "letters is quarantined",
+        "give tables names in lower case, and write patterns and statements so",
         _judge_name_case,
     ),
     CheckRule(

@@ -37,6 +37,7 @@ from lockstep.pipeline.run.dump.tables_at_start import (
     DROPPED_IN_GAP,
     record_drops_in_gap,
     stops_at_start,
+    tables_logged_otherwise,
     unsupported_tables,
 )
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
@@ -366,7 +367,11 @@ def _capture_batch(
     log_reading.run()
     reached_limit = log_reading.reached_limit
     if reached_limit is None and ports.source.until is None:
-        for table, error in unsupported_tables(basis, ports.server.engines(), at_end=True):
+        engines = ports.server.engines()
+        for table, error in (
+            *unsupported_tables(basis, engines, at_end=True),
+            *tables_logged_otherwise(basis, engines),
+        ):
             capture.table_changes.stop(table, log_reading.end.at, error)
     if reached_limit is None:
         require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
