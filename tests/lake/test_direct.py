@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,21 @@ def test_rows_that_are_large_once_unpacked_are_left_to_spark(disk: Lake, tmp_pat
     assert reasons[1] != "the rows are few, so they were put together in memory"
     names = {row["id"]: row["name"] for row in content(disk.mirrors, MIRROR, PEOPLE, 1)}
     assert names == {**{row["id"]: row["name"] for row in rows}, 99: "small"}
+
+
+def test_the_size_of_rows_is_looked_at_before_there_are_a_hundred(
+    disk: Lake, spark: SparkProcess
+) -> None:
+    """A hundred rows of 8 MB are larger than a small heap."""
+    hadoop = spark.session().sparkContext._jsc.sc().hadoopConfiguration()
+    hadoop.setInt("parquet.block.size", 1 << 20)
+    try:
+        rows = [{"id": number, "name": os.urandom(100_000).hex()} for number in range(90)]
+        disk.mirrors.write(_replaced(disk.mirrors, 1, rows))
+    finally:
+        hadoop.unset("parquet.block.size")
+    files = map(pq.ParquetFile, DeltaTable(f"{disk.folder}/{MIRROR}").file_uris())
+    assert sum(file.num_row_groups for file in files) > 3
 
 
 def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None:

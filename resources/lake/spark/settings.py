@@ -117,6 +117,9 @@ class SparkSettings:
             **LOG_STORE_SETTINGS,
             **self.hadoop_settings,
             "spark.sql.session.timeZone": "UTC",
+            # By default Parquet's writer looks at the size of a page and of a row group
+            # only after 100 rows, which may be larger than the heap.
+            "spark.hadoop.parquet.page.size.row.check.min": "1",
             "spark.sql.shuffle.partitions": str(self.cores),
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.cores),
             "spark.databricks.delta.snapshotPartitions": str(self.cores),
