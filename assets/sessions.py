@@ -96,9 +96,20 @@ class RunSessions:
     _dead_runs: dict[str, list[str]] = field(default_factory=dict)
 
     def of(self, source: str) -> RunSession:
+        """Return the source's session to a step that begins. Raise
+        `DagsterExecutionInterruptedError` if somebody canceled the run."""
+        self._stop_if_canceled()
         if source not in self._open_sessions:
             self._open_sessions[source] = self._make_session(source)
         return self._open_sessions[source]
+
+    def _stop_if_canceled(self) -> None:
+        # Dagster has a signal raise its error wherever the process is at that moment.
+        # In a callback of the garbage collector Python only prints the error, and the
+        # step goes on as if nobody had canceled the run.
+        run = self.instance.get_run_by_id(self.run.run_id)
+        if run is not None and run.status is dg.DagsterRunStatus.CANCELING:
+            raise dg.DagsterExecutionInterruptedError
 
     def close(self) -> None:
         """Release the locks, then send the last OpenLineage events, so that a slow

@@ -206,7 +206,8 @@ class RowsNotRead(TemporaryTrouble):
 
 
 class LeaseLost(TemporaryTrouble):
-    """Another run took over the source. Nothing of this run was recorded after that.
+    """Another run took over the source, or Postgres failed over to a server that lacked
+    this run's lease. Nothing of this run was recorded after that.
 
     Do nothing; if it happens again, find out why runs hang, or what ends connections to
     Postgres (a firewall, a pooler's `server_lifetime`).

@@ -30,7 +30,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.retries import STEP
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
-from tests.dagster.place import MemoryAdapters, settings_for
+from tests.dagster.place import MemoryAdapters, settings_for, stand_for
 
 
 @dataclass
@@ -138,6 +138,22 @@ def test_a_job_of_another_project_may_go_on_after_its_release(tmp_path: Path) ->
             assert ended is not None
             released[name] = ended.tags.get(lease_tag("shop")) == f"7 {run.run_id[:8]} released"
     assert released == {"lockstep_shop": False, "lockstep_nightly": True}
+
+
+def test_a_canceled_run_does_not_begin_its_next_step(tmp_path: Path) -> None:
+    """Python may have dropped the error by which Dagster interrupts the step before it."""
+    settings = settings_for(tmp_path, "shop")
+    server = MySqlServer(ConnectionSettings("127.0.0.1", 1, "nobody", ""))
+    with stand_for(settings, server) as stand:
+        job = stand.definitions().resolve_job_def("lockstep_shop")
+        run = stand.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        progress = LoggedProgress(logging.getLogger())
+        sessions = RunSessions(settings, stand.adapters, RunRecord, stand.instance, run, progress)
+        assert sessions.of("shop").run(Step()) == 1
+        stand.instance.report_run_canceling(run)
+        with pytest.raises(dg.DagsterExecutionInterruptedError):
+            sessions.of("shop")
+        sessions.close()
 
 
 def test_steps_of_one_run_wait_for_each_other(watched: Watched) -> None:

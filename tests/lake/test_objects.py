@@ -283,6 +283,18 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
     assert faulty.mirrors.reason_unreadable(MIRROR, 1) is not None
 
 
+@pytest.mark.soak
+def test_spark_gives_up_a_store_that_stays_busy(faulty: Lake, faults: Faults) -> None:
+    """After some minutes, where S3A's own pauses would take hours."""
+    write = a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}])
+    with (
+        faults.planned("PUT", "people/_delta_log/", Fault.SLOW_DOWN, -1),
+        pytest.raises(LakeUnavailable, match="is busy, and was busy at each retry"),
+    ):
+        faulty.mirrors.write(write)
+    assert faulty.mirrors.write(write).delta_version == 0
+
+
 def test_a_commit_is_not_judged_without_its_facts(faulty: Lake, faults: Faults) -> None:
     """A store that fails meanwhile is no reason to take a commit for one that changed columns."""
     faulty.mirrors.write(a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}]))

@@ -189,6 +189,9 @@ S3A_NAMES: Final = {
     "session_token": "session.token",
 }
 """Options under [lake.options] → Hadoop's names for them, below `fs.s3a.`."""
+_MOST_RETRIES_IF_BUSY: Final = 8
+"""How often S3A asks a busy store again. Each pause is twice as long as the one before;
+by S3A's default of 20, the last one alone takes 14 hours."""
 _S3A_PACKAGE: Final = "org.apache.hadoop.fs.s3a"
 
 
@@ -206,6 +209,7 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     is_unencrypted = options.get("endpoint", "").startswith("http:")
     provider = _credentials_provider(options)
     settings = {S3A_NAMES[name]: value for name, value in options.items() if name in S3A_NAMES}
+    settings["retry.throttle.limit"] = str(_MOST_RETRIES_IF_BUSY)
     settings["path.style.access"] = "false" if is_virtual_hosted else "true"
     settings["connection.ssl.enabled"] = "false" if is_unencrypted else "true"
     if provider is not None:
