@@ -192,6 +192,10 @@ FEW: Final = Size(10_000, 1 << 20)
 bytes bounds the space that each run takes, since the file that it replaces is kept for
 a month."""
 
+MOST_UNPACKED_BYTES: Final = 64 << 20
+"""Most bytes of values that this process computes a mirror's rows from. Files within
+the limit of `FEW` may have a thousand times their size, unpacked."""
+
 NO_FEW_ROWS: Final = Size(-1, -1)
 """A limit with which every write counts as one of many rows."""
 

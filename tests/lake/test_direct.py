@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -31,6 +32,21 @@ MIRROR = "shop/shop/people"
 def _replaced(mirrors: Mirrors, number: int, rows: list[dict[str, Any]]) -> MirrorWrite:
     staged = mirrors.stage("snapshot", pa.Table.from_pylist(rows, schema=PEOPLE))
     return Replace(a_target(number), ("id",), (own_part((staged,), PEOPLE),))
+
+
+def test_rows_that_are_large_once_unpacked_are_left_to_spark(disk: Lake, tmp_path: Path) -> None:
+    """Their files may be a thousandth as large: this process would have all of them in memory."""
+    rows = [{"id": number, "name": f"{number}" + "x" * (8 << 20)} for number in range(12)]
+    written = tmp_path / "packed.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=PEOPLE), written, compression="zstd")
+    assert written.stat().st_size < 1 << 20
+    write = Replace(a_target(1), ("id",), (own_part((str(written),), PEOPLE),))
+    small = a_write(disk.mirrors, 2, "append", [{"id": 99, "name": "small"}])
+    reasons = [disk.mirrors.write(one).scale_reason for one in (write, small)]
+    assert reasons[0] == "Spark is set for few rows"
+    assert reasons[1] != "the rows are few, so they were put together in memory"
+    names = {row["id"]: row["name"] for row in content(disk.mirrors, MIRROR, PEOPLE, 1)}
+    assert names == {**{row["id"]: row["name"] for row in rows}, 99: "small"}
 
 
 def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None:

@@ -380,6 +380,20 @@ def files_size(files: Iterable[LakePath]) -> Size | None:
     return total
 
 
+def unpacked_bytes(files: Iterable[LakePath]) -> int | None:
+    """Return the bytes of the values in Parquet files, which may be compressed to a
+    thousandth of them; None if a file is unreadable, which the write will report."""
+    total = 0
+    try:
+        for file in files:
+            metadata = pq.read_metadata(parquet_content(file))
+            groups = map(metadata.row_group, range(metadata.num_row_groups))
+            total += sum(group.total_byte_size for group in groups)
+    except (pa.ArrowException, BaseError, OSError):
+        return None
+    return total
+
+
 def row_count_and_sizes(table: DeltaTable) -> tuple[int | None, list[int]]:
     """Return the number of rows in a table's files, deleted rows included (None if the
     log does not have it), and the size of each file in bytes."""

@@ -30,7 +30,7 @@ from obstore.exceptions import BaseError
 
 from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY, NTZ_FEATURE, NTZ_PROPERTY, NTZ_TYPE
 from lockstep.pipeline.mirror.layout import DELETED_AT
-from lockstep.pipeline.mirror.strategy import FEW, Scale, Size, scale
+from lockstep.pipeline.mirror.strategy import FEW, MOST_UNPACKED_BYTES, Scale, Size, scale
 from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
     LogSince,
@@ -91,6 +91,7 @@ from lockstep.resources.lake.delta.versions import (
     scan_rows,
     staged_rows,
     table_size,
+    unpacked_bytes,
     visible_size,
 )
 from lockstep.resources.lake.mirror.deletion import delete_history
@@ -117,6 +118,7 @@ from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import (
     delta_table,
     file_named,
+    file_paths,
     lake_errors,
     mirror_errors,
     parquet_content,
@@ -375,18 +377,26 @@ class SparkMirrors:
     def _choose_scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         """Choose how a write is carried out, by the size of the mirror and of the
         write's files."""
-        sizes = [files_size(file_named(self._input_lake, name) for name in staged_paths(write))]
-        sizes += [
-            table_size(delta_table(file_named(self._input_lake, rows.path), rows.version))
+        staged_files = [file_named(self._input_lake, name) for name in staged_paths(write)]
+        copied_tables = [
+            (folder, delta_table(folder, rows.version))
             for rows in copied_mirrors(write)
+            for folder in [file_named(self._input_lake, rows.path)]
         ]
+        sizes = [files_size(staged_files), *(table_size(copied) for _, copied in copied_tables)]
         input_size = None if None in sizes else sum(filter(None, sizes), Size(0, 0))
-        return scale(
+        chosen_scale = scale(
             Size(0, 0) if table is None else table_size(table),
             input_size,
             without_query=self._in_memory and can_be_computed(path, write, table),
             limit=self._few_limit,
         )
+        if not chosen_scale.in_memory:
+            return chosen_scale
+        tables = copied_tables if table is None else [*copied_tables, (path, table)]
+        files = [folder / name for folder, read in tables for name in file_paths(read)]
+        values_bytes = unpacked_bytes([*staged_files, *files]) or 0
+        return replace(chosen_scale, in_memory=values_bytes <= MOST_UNPACKED_BYTES)
 
     def stage(self, name: str, changes: pa.Table) -> str:
         return self._staging.stage(name, changes)
