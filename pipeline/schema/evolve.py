@@ -15,6 +15,7 @@ from typing import assert_never
 
 from lockstep.pipeline.schema.context import StatementContext, stored_name
 from lockstep.pipeline.schema.effects import (
+    LIKE_UNKNOWN,
     CannotFollow,
     Changed,
     Created,
@@ -233,7 +234,7 @@ def _table_like(
 ) -> TableSchema:
     """Return a table like another, without its foreign keys."""
     if like is None:
-        raise CannotFollow("the table to copy is unknown")
+        raise CannotFollow(LIKE_UNKNOWN)
     if context.facts.is_mariadb and has_geometry_key(like):
         raise CannotFollow(GEOMETRY_KEY_REASON)
     hidden = like.expression_columns if context.facts.knows_hidden_places else ()

@@ -32,6 +32,7 @@ from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import head_of
 from lockstep.resources.lake.delta.versions import DeltaVersion, version_rows
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
+from lockstep.resources.lake.spark.java_errors import JavaError, error_of
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.visible import require_visible
 from lockstep.resources.lake.store.paths import ObjectPath, object_path
@@ -281,6 +282,17 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
             faulty.mirrors.reason_unreadable(MIRROR, 0)
     assert faulty.mirrors.reason_unreadable(MIRROR, 0) is None
     assert faulty.mirrors.reason_unreadable(MIRROR, 1) is not None
+
+
+def test_an_answer_without_a_code_is_understood_by_its_status(object_store: ObjectStore) -> None:
+    """An answer to HEAD has no body; Java says the status alone."""
+    refused = JavaError(
+        "software.amazon.awssdk.services.s3.model.S3Exception",
+        "Forbidden (Service: S3, Status Code: 403, Request ID: null)",
+    )
+    assert "is not accessible with these credentials" in str(
+        error_of(object_store.prefix(), [refused])
+    )
 
 
 @pytest.mark.soak

@@ -3,6 +3,7 @@ set and the transactions betray."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -12,11 +13,17 @@ from lockstep.commands.status import status_lines, status_values
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.orders import OrderRequest, plan_resume
+from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.status.facts import Lag
 from lockstep.pipeline.status.verdict import verdict
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import HistoryRewritten, HistoryUnproven, PositionPurged
+from lockstep.pipeline.values.errors import (
+    HistoryRewritten,
+    HistoryUnproven,
+    PositionPurged,
+    PreparedElsewhere,
+)
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import ConnectionSettings
@@ -27,8 +34,10 @@ from tests.positions.follower import SET_PAUSES, SOURCE
 from tests.positions.servers import (
     Pair,
     catch_up,
+    end_xa,
     executed,
     fresh,
+    prepare_xa,
     promote,
     purge,
     replicate,
@@ -310,3 +319,24 @@ def test_a_mariadb_replica_that_compresses_its_log_is_known_again(mariadb_pair: 
     follower.run()
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, b)
+
+
+def test_rows_that_were_prepared_in_a_log_that_is_gone_stop_the_run_where_they_are_committed(
+    pair: Pair,
+) -> None:
+    """Nobody read them before RESET BINARY LOGS AND GTIDS, and the new log has only their commit: a
+    run stops there, and goes on where its hint says; a comparison names the table."""
+    follower = read_shop(pair.a, 1)
+    prepare_xa(pair.a, "x", "insert into shop.t values (50, 50)")
+    pair.a.execute(_RESET)
+    end_xa(pair.a, "x")
+    put(pair.a, 2)
+    follower.choose("earliest")
+    with pytest.raises(PreparedElsewhere, match="its prepare was never read") as raised:
+        follower.run()
+    [after] = re.findall(r"start-at (\S+) ", raised.value.hint)
+    follower.choose(after)
+    follower.run()
+    assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2]
+    [table] = verify(follower.ports()).tables
+    assert (table.only_in_source, table.difference_count) == (1, 1)

@@ -41,8 +41,10 @@ from lockstep.pipeline.schema.consequences import (
     consequences,
 )
 from lockstep.pipeline.schema.effects import (
+    LIKE_UNKNOWN,
     FollowedStatement,
     LoggedStatement,
+    NotFollowed,
     UnknownTable,
     UnloggedChange,
 )
@@ -183,9 +185,12 @@ class StatementDecider:
             other_tables = ", ".join(sorted(map(str, exchanged_tables - {table})))
             reason = f"it has rows of {other_tables}, and the settings hide values of one of them"
         elif (
-            consequence.rule_name == RENAMED_RULE
-            and version
+            version is not None
             and version.knowledge is Knowledge.UNKNOWN
+            and (
+                consequence.rule_name == RENAMED_RULE
+                or NotFollowed(table, LIKE_UNKNOWN) in followed.effects
+            )
         ):
             reason = (
                 f"{consequence.reason}, and it is not known what the settings hid of those rows"

@@ -44,7 +44,8 @@ _EXPLANATIONS: Final = (
         ("does not know these credentials", f"correct [lake.options], {_AGAIN}"),
     ),
     (
-        ("AccessDenied", "PermissionDenied"),
+        # An answer to HEAD has a status, but no code.
+        ("AccessDenied", "PermissionDenied", "Status Code: 403"),
         (
             "is not accessible with these credentials",
             f"let them read, write, list, delete, {_AGAIN}",
