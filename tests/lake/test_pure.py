@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from lockstep.resources.lake.spark.jars import (
     missing_or_damaged,
 )
 from lockstep.resources.lake.spark.java import Java, archive_path
-from lockstep.resources.lake.spark.java_errors import JavaError, error_of
+from lockstep.resources.lake.spark.java_errors import JavaError, error_of, spark_errors
 from lockstep.resources.lake.spark.remote import session_error
 from lockstep.resources.lake.spark.session import memory_limits, start_hint
 from lockstep.resources.lake.spark.settings import (
@@ -36,6 +37,7 @@ from lockstep.resources.lake.spark.settings import (
     driver_memory,
 )
 from lockstep.resources.lake.store.paths import Bucket, ObjectPath
+from lockstep.resources.lake.store.storage import mirror_errors
 
 GIB = 1024**3
 
@@ -154,6 +156,16 @@ def test_java_s_errors_have_names_of_ours() -> None:
     ]
     for cause, kind in cases:
         assert type(error_of(Path("/lake/t"), chained(wrapped, cause))) is kind
+
+
+def test_a_java_that_died_is_no_fault_of_a_table(tmp_path: Path) -> None:
+    """Its connection is refused from then on: the run fails, and the next one writes."""
+    with (
+        pytest.raises(LakeUnavailable, match="Spark stopped while writing"),
+        mirror_errors(tmp_path, tmp_path / "t"),
+        spark_errors(tmp_path / "t"),
+    ):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
 
 
 def test_a_name_is_no_failure_of_the_machine() -> None:

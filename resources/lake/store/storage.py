@@ -93,7 +93,9 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
         _require_lake(lake, error)
         raise
     except LakeUnavailable as error:
-        if isinstance(error.__cause__, _FILE_ERRORS):
+        # A lost connection is to a Java that died, or to a store, and never to a file.
+        is_about_file = not isinstance(error.__cause__, ConnectionError)
+        if is_about_file and isinstance(error.__cause__, _FILE_ERRORS):
             raise _mirror_error(lake, path, error.__cause__) from error
         raise
     except (*_FILE_ERRORS, pa.ArrowException) as error:
