@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.evolution import NTZ_PROPERTY
+from lockstep.pipeline.mirror.strategy import FEW, Size
 from lockstep.pipeline.ports.mirror_writes import AddColumns, MirrorWrite, Replace, SetProperties
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.values.errors import MirrorRefused
@@ -35,19 +36,27 @@ def _replaced(mirrors: Mirrors, number: int, rows: list[dict[str, Any]]) -> Mirr
     return Replace(a_target(number), ("id",), (own_part((staged,), PEOPLE),))
 
 
-def test_rows_that_are_large_once_unpacked_are_left_to_spark(disk: Lake, tmp_path: Path) -> None:
-    """Their files may be a thousandth as large: this process would have all of them in memory."""
+def test_rows_that_are_large_once_unpacked_are_left_to_spark(
+    disk: Lake, tmp_path: Path, spark: SparkProcess
+) -> None:
+    """Their files may be a thousandth as large: this process would have all of them in memory. Not
+    those of the mirror for an append, which does not read them."""
     rows = [{"id": number, "name": f"{number}" + "x" * (8 << 20)} for number in range(12)]
     written = tmp_path / "packed.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=PEOPLE), written, compression="zstd")
     assert written.stat().st_size < 1 << 20
     write = Replace(a_target(1), ("id",), (own_part((str(written),), PEOPLE),))
-    small = a_write(disk.mirrors, 2, "append", [{"id": 99, "name": "small"}])
-    reasons = [disk.mirrors.write(one).scale_reason for one in (write, small)]
-    assert reasons[0] == "Spark is set for few rows"
-    assert reasons[1] != "the rows are few, so they were put together in memory"
-    names = {row["id"]: row["name"] for row in content(disk.mirrors, MIRROR, PEOPLE, 1)}
-    assert names == {**{row["id"]: row["name"] for row in rows}, 99: "small"}
+    assert disk.mirrors.write(write).scale_reason == "Spark is set for few rows"
+    # Spark packed the mirror's file to more than what counts as few by default.
+    mirrors = disk_lake(tmp_path, spark, Size(FEW.rows, 64 << 20)).mirrors
+    appended = a_write(mirrors, 2, "append", [{"id": 98, "name": "small"}])
+    merged = a_write(mirrors, 3, "merge", [{"id": 99, "name": "small"}])
+    assert [mirrors.write(one).scale_reason for one in (appended, merged)] == [
+        "the rows are few, so they were put together in memory",
+        "Spark is set for few rows",
+    ]
+    names = {row["id"]: row["name"] for row in content(disk.mirrors, MIRROR, PEOPLE, 2)}
+    assert names == {**{row["id"]: row["name"] for row in rows}, 98: "small", 99: "small"}
 
 
 def test_the_size_of_rows_is_looked_at_before_there_are_a_hundred(

@@ -22,6 +22,8 @@ from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     MirrorStep,
+    MirrorWrite,
+    Replace,
     SetProperties,
     WidenColumn,
 )
@@ -40,7 +42,7 @@ from lockstep.resources.lake.trial import require_conditional_writes, require_co
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.faults import Fault, Faults
-from tests.lake.made import PEOPLE, Row, a_write, changes, content
+from tests.lake.made import PEOPLE, Row, a_target, a_write, changes, content, own_part
 
 MIRROR = "shop/shop/people"
 CHANGELOG = "shop/_changes/shop/people"
@@ -93,6 +95,29 @@ def test_every_kind_of_write(lake: Lake) -> None:
     assert claims.table_folders("shop") == [MIRROR]
     lake.mirrors.remove(MIRROR)
     assert (lake.mirrors.version(MIRROR), claims.table_folders("shop")) == (None, [])
+
+
+def test_only_what_reads_a_mirror_asks_for_its_files(faulty: Lake, faults: Faults) -> None:
+    """Runs that append would ask for a file more each."""
+
+    def asked_by(write: MirrorWrite) -> list[str]:
+        before = len(faults.requests())
+        faulty.mirrors.write(write)
+        return faults.requests()[before:]
+
+    first, second = ([{"id": number, "name": "a"}] for number in (1, 2))
+    created = asked_by(a_write(faulty.mirrors, 1, "append", first))
+    puts = [one.removeprefix("PUT ") for one in created if one.startswith("PUT ")]
+    [file] = [path for path in puts if path.endswith(".parquet")]
+    staged = faulty.mirrors.stage("snapshot", pa.Table.from_pylist(second, schema=PEOPLE))
+    for write, reads in (
+        (a_write(faulty.mirrors, 2, "append", second), False),
+        (a_write(faulty.mirrors, 3, "merge", second), True),
+        (Replace(a_target(4), ("id",), (own_part((staged,), PEOPLE),)), False),
+    ):
+        asked = [one for one in asked_by(write) if one.endswith(file)]
+        assert (asked != []) == reads, (write, asked)
+    assert rows(faulty) == second
 
 
 def test_a_prefix_is_written_alike_by_all(

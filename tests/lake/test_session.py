@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import warnings
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from pyspark.sql import SparkSession
 from lockstep.pipeline.mirror.strategy import Size
 from lockstep.pipeline.values.errors import ConfigurationError, JavaMissing, LakeUnavailable
 from lockstep.resources.adapters import Adapters
-from lockstep.resources.lake.delta.versions import files_size, table_size
+from lockstep.resources.lake.delta.versions import FilesSize, files_size, table_size
 from lockstep.resources.lake.spark import session
 from lockstep.resources.lake.spark.jars import S3_LOCK, class_path, jars_folder
 from lockstep.resources.lake.spark.java import archive_path, require_java
@@ -123,24 +124,14 @@ sys.stdin.read()
     assert process.stdout is not None
     assert process.stdout.readline() == b"stopped\n"
     number, *told = process.stdout.readline().split()
-    java = os.pidfd_open(int(number))
-    try:
+    with ending(int(number)):
         process.send_signal(signal.SIGKILL)
         assert (told, process.communicate()) == ([b"True"] * 2, (b"", b""))
-        assert exited(java)
-    finally:
-        os.close(java)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "staging", "tmp"]
     assert [path.name for path in (tmp_path / "lake").iterdir()] == ["m"]
     temporary = tmp_path / "tmp"
     [left] = [path for path in temporary.glob("lockstep-spark-*") if path.is_dir()]
-    used = subprocess.run(
-        [sys.executable, "-c", _SCRATCH],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
-    ).stdout.split()
+    used = scratches(temporary)
     assert (len(used), str(left) in used, left.exists()) == (2, False, False)
     assert list(temporary.glob("lockstep-*")) == []
 
@@ -167,23 +158,17 @@ sys.stdin.read()
     assert process.stdout is not None
     while not (line := process.stdout.readline()).strip().isdigit():
         assert line
-    java = os.pidfd_open(int(line))
-    try:
+    with ending(int(line)):
         process.communicate()
-        assert exited(java)
-    finally:
-        os.close(java)
     temporary = tmp_path / "tmp"
-    subprocess.run(
-        [sys.executable, "-c", _SCRATCH],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
-    )
+    assert len(scratches(temporary)) == 2
     assert list(temporary.glob("lockstep-*")) == []
 
 
-_SCRATCH = """
+def scratches(temporary: Path) -> list[str]:
+    """The folders that a process makes among the temporary files, two at a time as starts of Spark
+    do, and removes."""
+    program = """
 from lockstep.resources.lake.spark.session import make_scratch
 one, other = make_scratch(), make_scratch()
 assert one.folder.is_dir()
@@ -191,15 +176,28 @@ for each in one, other:
     print(each.folder)
     each.end()
 """
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+    ).stdout.split()
 
 
-def exited(process: int) -> bool:
-    """Whether a process, by its file descriptor, ends within a minute."""
+@contextmanager
+def ending(number: int) -> Iterator[None]:
+    """What is done within makes a process end, at the latest a minute after it."""
     import select
 
-    poll = select.poll()
-    poll.register(process, select.POLLIN)
-    return bool(poll.poll(60_000))
+    process = os.pidfd_open(number)
+    try:
+        yield
+        poll = select.poll()
+        poll.register(process, select.POLLIN)
+        assert poll.poll(60_000)
+    finally:
+        os.close(process)
 
 
 @pytest.mark.parametrize("memory", ["lots", "320m"])
@@ -484,7 +482,8 @@ def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) 
     two, broken = tmp_path / "two.parquet", tmp_path / "broken.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), two)
     broken.write_bytes(b"PAR1, and then nothing")
-    assert files_size([two] * 2) == Size(4, 2 * two.stat().st_size)
+    values = pq.read_metadata(two).row_group(0).total_byte_size
+    assert files_size([two] * 2) == FilesSize(Size(4, 2 * two.stat().st_size), 2 * values)
     assert files_size([two, broken]) is None
 
 

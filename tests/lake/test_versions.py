@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 
 from lockstep.commands.read import table_snippets
 from lockstep.pipeline.mirror.generations import shared_columns
@@ -174,9 +175,10 @@ def test_rows_in_spans_are_all_there(tmp_path: Path, name: str) -> None:
 
 
 def test_large_rows_come_in_small_batches(tmp_path: Path) -> None:
-    """However well they are packed, so that memory does not grow with their size."""
+    """However well they are packed, so that memory does not grow with their size. Only the columns
+    that are read count, whatever their names have in common."""
     texts = [f"{number:03d}" + "x" * (1 << 20) for number in range(100)]
-    rows = pa.table({"id": pa.array(range(100), pa.int32()), "document": texts})
+    rows = pa.table({"doc": [f"{number}" for number in range(100)], "document.text": texts})
     write_deltalake(tmp_path / "table", rows)
     (tmp_path / "staged").mkdir()
     pq.write_table(rows.rename_columns(["c0", "c1"]), tmp_path / "staged" / "rows.parquet")
@@ -185,10 +187,25 @@ def test_large_rows_come_in_small_batches(tmp_path: Path) -> None:
         [*staged_rows(str(tmp_path / "staged"), rows.column_names, rows.schema)],
     ):
         read = pa.Table.from_batches(batches)
-        assert sorted(read["document"].to_pylist()) == texts
+        assert sorted(read["document.text"].to_pylist()) == texts
         assert max(batch.num_rows for batch in batches) <= 16
-    [whole] = scan_rows(tmp_path / "table", ["id"], 0)
+    [whole] = scan_rows(tmp_path / "table", ["doc"], 0)
     assert whole.num_rows == 100
+
+
+def test_large_rows_are_found_beside_a_file_that_is_larger(tmp_path: Path) -> None:
+    """The log has sizes of files, packed: here, those of the large rows are the smaller ones."""
+    packed = WriterProperties(compression="ZSTD")
+    for names in (
+        [f"{number:03d}" + "x" * (1 << 20) for number in range(40)],
+        [os.urandom(100_000).hex() for _ in range(100)],
+    ):
+        write_deltalake(tmp_path, pa.table({"n": names}), mode="append", writer_properties=packed)
+    large, dense = (
+        pa.table(DeltaTable(tmp_path).get_add_actions()).sort_by("num_records").to_pylist()
+    )
+    assert large["size_bytes"] / 40 < dense["size_bytes"] / 100
+    assert max(batch.num_rows for batch in scan_rows(tmp_path, ["n"], 1)) <= 16
 
 
 # -- an earlier version, shown once more -------------------------------------------------

@@ -10,8 +10,11 @@ can be missing because it was added later.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +45,7 @@ from lockstep.resources.lake.store.storage import (
     file_paths,
     first_line,
     lake_errors,
+    open_file,
     parquet_content,
     raise_storage_failure,
 )
@@ -60,8 +64,8 @@ def scan_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield `columns` of all rows at a version, in no particular order. `needs_spark`
     must be false for this version. `column_ranges`: a column and ranges of its values;
-    rows whose value is in none of the ranges may be left out. `limits_memory`: large
-    rows come in small batches, for which one file is asked for their size."""
+    rows whose value is in none of the ranges may be left out. `limits_memory`: read
+    large rows in small batches; their size is read from a few files' footers."""
     with lake_errors(path):
         table = delta_table(path, version)
         spelled = table_spelling(table)
@@ -97,25 +101,34 @@ _MOST_BATCH_ROWS: Final = 8_192
 _BATCH_BYTES: Final = 16 << 20
 """Bytes of a batch. Rows that have more on average are read one at a time."""
 
+_MOST_FOOTERS: Final = 16
+"""Most files of a table whose footers are read to find out how large its rows are."""
+
 
 def _batch_rows_of_table(path: LakePath, table: DeltaTable, output_schema: pa.Schema) -> int:
-    """Return the number of rows of a batch: fewer if they are large. Only the file with
-    the most bytes for each row is asked for the size of its rows, unpacked."""
+    """Return the number of rows of a batch: fewer if they are large. The footers of at
+    most `_MOST_FOOTERS` files are read, because the log has only the packed sizes, and
+    large rows can be packed to a few bytes. If there are more files, those with the
+    most packed bytes for each row are chosen, which are not certain to have the largest
+    rows."""
     if all(map(_is_fixed_in_size, output_schema.types)):
         return _MOST_BATCH_ROWS
     actions = pa.table(table.get_add_actions())
     present = {"path", "size_bytes", "num_records"} & set(actions.column_names)
     files = actions.select(sorted(present)).to_pylist()
-    if not files:
-        return _MOST_BATCH_ROWS
-    densest = max(files, key=lambda file: file["size_bytes"] / (file.get("num_records") or 1))
+    densest = nlargest(
+        _MOST_FOOTERS, files, lambda file: file["size_bytes"] / (file.get("num_records") or 1)
+    )
+    batch_rows = _MOST_BATCH_ROWS
     physical_names = _physical_names(table)
     columns = [physical_names[name] for name in output_schema.names]
     try:
-        with pq.ParquetFile(parquet_content(path / densest["path"])) as file:
-            return _batch_rows_of_file(file, columns)
+        for name in (file["path"] for file in densest):
+            with pq.ParquetFile(parquet_content(path / name)) as content:
+                batch_rows = min(batch_rows, _batch_rows_of_file(content, columns))
     except (OSError, pa.ArrowException, BaseError):
         return _MOST_BATCH_ROWS  # The reading itself tells what is wrong with the file.
+    return batch_rows
 
 
 def _is_fixed_in_size(kind: pa.DataType) -> bool:
@@ -127,16 +140,24 @@ def _is_fixed_in_size(kind: pa.DataType) -> bool:
 def _batch_rows_of_file(file: pq.ParquetFile, columns: Sequence[str]) -> int:
     """Return the number of rows of a batch for these columns of a file: as many as fit
     into `_BATCH_BYTES` in the row group with the largest rows."""
+    metadata = file.metadata
+    names = frozenset(columns)
+    indexes = [
+        index
+        for index in range(metadata.num_columns)
+        if not names.isdisjoint(_column_and_parents(metadata.schema.column(index).path))
+    ]
     row_bytes = 1.0
-    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-        chunks = map(group.column, range(group.num_columns))
-        sizes = [
-            chunk.total_uncompressed_size
-            for chunk in chunks
-            if chunk.path_in_schema.startswith(tuple(columns))
-        ]
-        row_bytes = max(row_bytes, sum(sizes) / max(group.num_rows, 1))
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        values_bytes = sum(group.column(index).total_uncompressed_size for index in indexes)
+        row_bytes = max(row_bytes, values_bytes / max(group.num_rows, 1))
     return max(1, min(_MOST_BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
+
+
+def _column_and_parents(path: str) -> Iterator[str]:
+    """Yield the names that a column of a table can have to which a path in a Parquet
+    file belongs: `a`, `a.b` and `a.b.c` for `a.b.c`, because names may have dots."""
+    return accumulate(path.split("."), "{}.{}".format)
 
 
 def _physical_names(table: DeltaTable) -> dict[str, str]:
@@ -368,30 +389,30 @@ _MOST_COUNTED_ROWS = 5_000_000
 """Most rows of a table whose deletion vectors are read to count its deleted rows."""
 
 
-def files_size(files: Iterable[LakePath]) -> Size | None:
+@dataclass(frozen=True, slots=True)
+class FilesSize:
+    """The size of Parquet files as they are stored, and the bytes of their values, which
+    may be compressed to a thousandth of them."""
+
+    stored: Size
+    unpacked_bytes: int
+
+
+def files_size(files: Iterable[LakePath]) -> FilesSize | None:
     """Return the size of Parquet files; None if one is unreadable, which the write will
     report."""
-    total = Size(0, 0)
+    stored, unpacked_bytes = Size(0, 0), 0
     try:
         for file in files:
-            total += Size(pq.read_metadata(parquet_content(file)).num_rows, file.stat().st_size)
-    except (pa.ArrowException, BaseError, OSError):
-        return None
-    return total
-
-
-def unpacked_bytes(files: Iterable[LakePath]) -> int | None:
-    """Return the bytes of the values in Parquet files, which may be compressed to a
-    thousandth of them; None if a file is unreadable, which the write will report."""
-    total = 0
-    try:
-        for file in files:
-            metadata = pq.read_metadata(parquet_content(file))
+            with open_file(file) as content:
+                byte_count = content.seek(0, os.SEEK_END)
+                metadata = pq.read_metadata(content)
+            stored += Size(metadata.num_rows, byte_count)
             groups = map(metadata.row_group, range(metadata.num_row_groups))
-            total += sum(group.total_byte_size for group in groups)
+            unpacked_bytes += sum(group.total_byte_size for group in groups)
     except (pa.ArrowException, BaseError, OSError):
         return None
-    return total
+    return FilesSize(stored, unpacked_bytes)
 
 
 def row_count_and_sizes(table: DeltaTable) -> tuple[int | None, list[int]]:

@@ -91,12 +91,11 @@ from lockstep.resources.lake.delta.versions import (
     scan_rows,
     staged_rows,
     table_size,
-    unpacked_bytes,
     visible_size,
 )
 from lockstep.resources.lake.mirror.deletion import delete_history
 from lockstep.resources.lake.mirror.direct import commit_rows
-from lockstep.resources.lake.mirror.small import can_be_computed, rows_of_write
+from lockstep.resources.lake.mirror.small import can_be_computed, reads_mirror, rows_of_write
 from lockstep.resources.lake.mirror.writing import (
     commit_write,
     copy_rows,
@@ -376,14 +375,20 @@ class SparkMirrors:
 
     def _choose_scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         """Choose how a write is carried out, by the size of the mirror and of the
-        write's files."""
+        write's files. Of the mirrors' files, only those whose rows would be read in
+        memory are opened, and only if few rows are stored: in an object store, each
+        costs requests, and a mirror that is only appended to has a file of each run."""
         staged_files = [file_named(self._input_lake, name) for name in staged_paths(write)]
         copied_tables = [
             (folder, delta_table(folder, rows.version))
             for rows in copied_mirrors(write)
             for folder in [file_named(self._input_lake, rows.path)]
         ]
-        sizes = [files_size(staged_files), *(table_size(copied) for _, copied in copied_tables)]
+        staged_size = files_size(staged_files)
+        sizes = [
+            None if staged_size is None else staged_size.stored,
+            *(table_size(copied) for _, copied in copied_tables),
+        ]
         input_size = None if None in sizes else sum(filter(None, sizes), Size(0, 0))
         chosen_scale = scale(
             Size(0, 0) if table is None else table_size(table),
@@ -393,10 +398,13 @@ class SparkMirrors:
         )
         if not chosen_scale.in_memory:
             return chosen_scale
-        tables = copied_tables if table is None else [*copied_tables, (path, table)]
-        files = [folder / name for folder, read in tables for name in file_paths(read)]
-        values_bytes = unpacked_bytes([*staged_files, *files]) or 0
-        return replace(chosen_scale, in_memory=values_bytes <= MOST_UNPACKED_BYTES)
+        tables = copied_tables
+        if table is not None and reads_mirror(write):
+            tables = [*copied_tables, (path, table)]
+        read_files = [folder / name for folder, read in tables for name in file_paths(read)]
+        file_sizes = filter(None, (staged_size, files_size(read_files)))
+        unpacked_bytes = sum(size.unpacked_bytes for size in file_sizes)
+        return replace(chosen_scale, in_memory=unpacked_bytes <= MOST_UNPACKED_BYTES)
 
     def stage(self, name: str, changes: pa.Table) -> str:
         return self._staging.stage(name, changes)

@@ -73,8 +73,12 @@ def can_be_computed(path: LakePath, write: MirrorWrite, table: DeltaTable | None
         return False  # earlier rows stay; only the Spark query combines them with the new ones
     if table is None:
         return True
-    reads_mirror = isinstance(write, Merge | CountedMerge)
-    return accepts_files(table) and not (reads_mirror and needs_spark(path, table))
+    return accepts_files(table) and not (reads_mirror(write) and needs_spark(path, table))
+
+
+def reads_mirror(write: MirrorWrite) -> bool:
+    """Return whether `rows_of_write` reads the mirror's rows before the write."""
+    return isinstance(write, Merge | CountedMerge)
 
 
 def rows_of_write(

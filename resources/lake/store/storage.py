@@ -226,6 +226,12 @@ def parquet_content(path: LakePath) -> Path | IO[bytes]:
     return path.open() if isinstance(path, ObjectPath) else path
 
 
+def open_file(path: LakePath) -> IO[bytes]:
+    """Return a reader of a file's content, which knows the file's size without a further
+    request."""
+    return path.open() if isinstance(path, ObjectPath) else path.open("rb")
+
+
 def create_file(path: LakePath) -> ByteSink:
     """Create a file for writing. It is complete after `close_durably`."""
     return path.create() if isinstance(path, ObjectPath) else path.open("wb", buffering=0)
