@@ -38,7 +38,12 @@ from lockstep.pipeline.schema.history import (
     ShownAs,
     VersionOrigin,
 )
-from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
+from lockstep.pipeline.schema.model import (
+    LOGS_LOWER_CASE,
+    ColumnSchema,
+    ServerSchema,
+    TableSchema,
+)
 from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
@@ -270,6 +275,12 @@ class SchemaTracker:
 
     def _all_versions(self, table: TableName) -> list[SchemaVersion]:
         return [*self._initial.versions(table), *self._new_versions.get(table, ())]
+
+    @property
+    def logs_lower_case(self) -> bool:
+        """True if the log has rows under names in lower case, while the names of their
+        tables may have capital letters."""
+        return self._lower_case_table_names == LOGS_LOWER_CASE
 
     def tables_with_foreign_keys(self) -> Sequence[TableSchema]:
         """Return the tables with foreign keys at the current position."""
