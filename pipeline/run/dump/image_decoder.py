@@ -85,6 +85,8 @@ def _known_version(
     say, or if the rows may be those of a table whose name is spelled otherwise.
     """
     table = table_map.table
+    if structures.logs_lower_case:
+        _require_same_database_name(structures, table)
     version = structures.version(table)
     if version is not None and version.knowledge is Knowledge.KNOWN:
         return version
@@ -127,6 +129,15 @@ def _require_shape(structures: SchemaTracker, table: TableName) -> None:
     error = structures.shape_error(table)
     if error is not None:
         raise error
+
+
+def _require_same_database_name(structures: SchemaTracker, table: TableName) -> None:
+    """Raise `TableError` if the name of the table's database has capital letters. The
+    structure may be known under this name nevertheless, because a CREATE TABLE spelled
+    it so."""
+    database = structures.server_schema().database(table.database)
+    if database is not None and database.name != table.database:
+        raise logged_otherwise_errors(TableName(database.name, table.name), table)[table]
 
 
 def _require_same_name(structures: SchemaTracker, table: TableName) -> None:
