@@ -255,7 +255,8 @@ def test_a_log_that_ends_too_late_names_all_tables(history: History) -> None:
 def test_a_folder_without_mirrors_is_given_up_as_the_hint_says(history: History) -> None:
     """The ledger that claimed it is lost, and refuses the runs of a new one."""
     history = history.branched()
-    follower = without_ledger(history, 0)
+    published = next(n for n, one in enumerate(history.moments) if one.step == "published")
+    follower = without_ledger(history, published)
     assert not mirrors(follower)
     with pytest.raises(ForeignCommit, match="no mirror of shop") as caught:
         plan_recovery(follower.ports())
