@@ -169,7 +169,7 @@ def refreshed(shop: Shop) -> bool:
 REFUSED = {
     ("a", "nothing = 1"): "error 1054",
     ("a", "id = = 1"): "error 1064",
-    ("keyless", "id = 1"): "no key tells its rows apart$",
+    ("keyless", "id = 1"): "no key tells its rows apart\n",
     ("twice", "id = 1"): "several keys tell its rows apart",
     ("nowhere", "id = 1"): "not in the lake yet",
 }
