@@ -342,8 +342,8 @@ class SchemaTracker:
         was known before keeps its rows, and its columns are matched by their names.
         `shaped_versions`: the last known versions of tables that the lake does not show
         as they are. A table that may be one of them under another name
-        (`_may_be_renamed`) may have its rows, so the lake shows no more of it than of
-        that one. A version without a schema is of a table whose columns were never
+        (`_may_be_renamed`) may have that one's rows, so the lake shows no more of it than
+        of that one. A version without a schema is of a table whose columns were never
         known."""
         self._shaped_versions = _without_alike(shaped_versions)
         for version in versions:
@@ -700,8 +700,8 @@ def _may_be_renamed(
     `before`: the last known structure under this name; None if there is none, or if its
     table was dropped.
 
-    The table has at least half of the other's columns, and all columns that it has as
-    before are the other's, too. If those of the other were never known, it lacks a
+    The table has at least half of the other's columns, and each column that it kept is
+    also a column of the other. If those of the other were never known, it lacks a
     column from before."""
     names = {name.lower() for name in after.names}
     names_before = set[str]() if before is None else {name.lower() for name in before.names}
