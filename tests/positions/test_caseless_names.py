@@ -191,7 +191,7 @@ def test_a_table_whose_rows_are_logged_under_another_name_is_not_followed_withou
     assert "logs its rows as those of shop.orders" in str(shop.state("Orders").reason)
     assert "rows of shop.Orders under this name" in str(shop.state("orders").reason)
     shop.do("insert into Orders values (2)", "insert into PLAIN values (2)")
-    shop.resume("Orders")
+    assert "it would be quarantined again" in shop.resume("Orders")
     assert make_plan(shop.follower.ports()).new_quarantines == [shop.table("Orders")]
     shop.run()
     assert shop.state("Orders").has_stopped
