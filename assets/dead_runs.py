@@ -159,8 +159,8 @@ def _last_sign_of_life(record: dg.RunRecord) -> datetime:
 
 def _read_lease_tag(run: dg.DagsterRun, source: str) -> tuple[int | None, bool]:
     """Return the token of the run's last lease, if any, and whether it was released. A
-    run that executes another one again begins with the other one's tags, of which the
-    lease is not its own."""
+    run that executes another one again begins with the tags of that one; the lease in
+    them is not its own."""
     token, _, rest = run.tags.get(lease_tag(source), "").partition(" ")
     run_id, _, note = rest.partition(" ")
     if not token.isdigit() or run_id != run.run_id[:_ID_LETTERS]:

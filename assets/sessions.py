@@ -39,6 +39,9 @@ SESSIONS = "lockstep_sessions"
 
 OpenAdapters = Callable[[], AbstractContextManager[RunAdapters]]
 
+_CANCELED_STATUSES: Final = (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED)
+"""The second one is that of a run whose termination was forced; its process may go on."""
+
 _FIGURES_SECONDS: Final = 10.0
 """Shortest time between two figures in a run's log."""
 
@@ -108,7 +111,7 @@ class RunSessions:
         # In a callback of the garbage collector Python only prints the error, and the
         # step goes on as if nobody had canceled the run.
         run = self.instance.get_run_by_id(self.run.run_id)
-        if run is not None and run.status is dg.DagsterRunStatus.CANCELING:
+        if run is not None and run.status in _CANCELED_STATUSES:
             raise dg.DagsterExecutionInterruptedError
 
     def close(self) -> None:

@@ -115,7 +115,8 @@ def sku(number: int) -> str:
 
 
 def is_deadlock(error: Exception) -> bool:
-    """Return whether MySQL rolled the transaction back because others held its locks."""
+    """Return whether MySQL gave up waiting for locks of others, so that the transaction has to be
+    tried again."""
     return bool(error.args) and error.args[0] in _DEADLOCK_ERRORS
 
 

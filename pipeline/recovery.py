@@ -128,8 +128,8 @@ class MirrorFacts:
     - `generation`: its table's highest `TableState.generation`, from application ids.
     - `records`: the record of each write's last batch.
     - `last_without_log`: the last batch whose write had rows from elsewhere than the
-      log; 0 for none. They do not come again from the log, also if the write was
-      undone.
+      log; 0 for none. It stays after the write was undone, because the log does not
+      have these rows.
     """
 
     table: TableName

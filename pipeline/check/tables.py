@@ -135,7 +135,8 @@ def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     value = evidence.variable("lower_case_table_names")
     if value == "2":
         yield Fault(
-            "lower_case_table_names is 2: a table whose name has capital letters is quarantined"
+            "lower_case_table_names is 2: a table is quarantined if its name, or that of its "
+            "database, has capital letters"
         )
     elif value == "1":
         yield Fine("names are in lower case, so patterns must be")
@@ -321,8 +322,8 @@ CHECK_RULES: Final = with_topic(
         "lower_case_table_names",
         "global variable, wanted: 0 or 1",
         "warning",
-        "2: rows are logged with the table's name in lower case; a table whose name has capital "
-        "letters is quarantined",
+        "2: rows are logged with the names of the table and its database in lower case; a table is "
+        "quarantined, under both spellings, if one of these names has capital letters",
         "give tables names in lower case, and write patterns and statements so",
         _judge_name_case,
     ),

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.proof.hashes import Hashes, RowSum
-from lockstep.pipeline.schema.model import DatabaseSchema, TableSchema
+from lockstep.pipeline.schema.model import LOGS_LOWER_CASE, DatabaseSchema, TableSchema
 from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
@@ -124,6 +124,12 @@ class ServerFacts:
     read_at: datetime
     is_standby: bool = False
     server_process: ServerProcess | None = None
+
+    def name_in_log(self, table: TableName) -> TableName:
+        """Return the name under which the log has the table's rows."""
+        if self.settings.get("lower_case_table_names") != str(LOGS_LOWER_CASE):
+            return table
+        return TableName(table.database.lower(), table.name.lower())
 
     def size_of(self, file: LogFile) -> int | None:
         """Return the bytes of a file of the log; None if the server does not list it."""

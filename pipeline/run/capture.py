@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import perf_counter
 
 from lockstep.pipeline.check import require_ready
@@ -368,9 +369,9 @@ def _capture_batch(
     reached_limit = log_reading.reached_limit
     if reached_limit is None and ports.source.until is None:
         engines = ports.server.engines()
-        for table, error in (
-            *unsupported_tables(basis, engines, at_end=True),
-            *tables_logged_otherwise(basis, engines),
+        for table, error in chain(
+            unsupported_tables(basis, engines, at_end=True),
+            tables_logged_otherwise(basis, engines),
         ):
             capture.table_changes.stop(table, log_reading.end.at, error)
     if reached_limit is None:

@@ -347,7 +347,7 @@ class _Registration:
         """Make or change an entry, unless it is as it should be or its name is
         taken."""
         refused_table = self.refused_names.get(entry.name, entry.table)
-        if refused_table != entry.table:
+        if refused_table != entry.table and entry.name not in self.freed_names:
             reason = (
                 f"{refused_table} still has that name, because the catalog refused to change its "
                 "entry"

@@ -62,8 +62,8 @@ def commit_metadata(
     - `version`: the structure of the table's rows after the commit. The caller stores
       it in the lake (`Claims.store_structures`). For a commit to `_transactions`, this
       function stores the structures that the metadata names.
-    - `has_rows_without_log`: rows of the commit came from elsewhere than the log, which
-      a recovery has to know that makes the commit undone.
+    - `has_rows_without_log`: rows of the commit came from elsewhere than the log. A
+      recovery that undoes the commit has to know that.
     """
     batch_list = list(batches)
     last = batch_list[-1]

@@ -37,7 +37,11 @@ from lockstep.pipeline.run.mirror_folders import collisions, next_folder
 from lockstep.pipeline.run.repair import foresee_next_start
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
-from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
+from lockstep.pipeline.run.stop_errors import (
+    collision_error,
+    logged_otherwise_errors,
+    unsupported_error,
+)
 from lockstep.pipeline.run.table_plans import (
     TablePlans,
     needs_of,
@@ -442,7 +446,12 @@ def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
     schema = ports.server.current_schemas([table]).tables.get(table)
     if schema is None:
         return None
-    return unsupported_error(schema) or next(ports.shaping.faults(schema), None)
+    name_in_log = ports.server.facts().name_in_log(schema.name)
+    return (
+        unsupported_error(schema)
+        or logged_otherwise_errors(schema.name, name_in_log).get(table)
+        or next(ports.shaping.faults(schema), None)
+    )
 
 
 def _consent_clause(ports: RunPorts, state: TableState) -> str:

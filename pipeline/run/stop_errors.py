@@ -57,6 +57,33 @@ def versioning_error(table: TableName, reason: str) -> TableError:
     return TableError(reason, hint=hint, need=Need.ROWS)
 
 
+def logged_otherwise_errors(
+    table: TableName, name_in_log: TableName
+) -> Mapping[TableName, TableError]:
+    """Return the errors of both names of a table whose rows the log has under another
+    name: of its own name, and of `name_in_log`. Return no errors if these are the
+    same."""
+    if table == name_in_log:
+        return {}
+    if table.database == name_in_log.database:
+        hint = (
+            f"RENAME {table} to another name, and in a second statement to {name_in_log}, because "
+            "the server takes both spellings for the same name; then "
+            f"{resume_reads_hint(name_in_log)}; or exclude both spellings"
+        )
+    else:
+        hint = (
+            f"to follow it, RENAME {table} to a name in lower case in another database, whose name "
+            "is in lower case, too; in any case exclude both spellings"
+        )
+    cause = "since lower_case_table_names is 2"
+    reasons = {
+        table: f"the server logs its rows as those of {name_in_log}, {cause}",
+        name_in_log: f"the server logs rows of {table} under this name, {cause}",
+    }
+    return {name: TableError(reason, hint=hint, need=Need.ROWS) for name, reason in reasons.items()}
+
+
 _REFUSALS: Final = {ENGINE_REFUSED_RULE: engine_error, VERSIONED_RULE: versioning_error}
 
 

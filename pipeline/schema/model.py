@@ -37,6 +37,11 @@ GEOMETRY_TYPES: Final = frozenset(
 )
 
 
+LOGS_LOWER_CASE: Final = 2
+"""The value of `lower_case_table_names` with which a server keeps the case of names,
+ignores it, and logs rows under the names in lower case."""
+
+
 @dataclass(frozen=True, slots=True)
 class ValueDefault:
     """A constant default whose value is known. `text`: the value as SELECT prints it in

@@ -38,7 +38,12 @@ from lockstep.pipeline.schema.history import (
     ShownAs,
     VersionOrigin,
 )
-from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
+from lockstep.pipeline.schema.model import (
+    LOGS_LOWER_CASE,
+    ColumnSchema,
+    ServerSchema,
+    TableSchema,
+)
 from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
@@ -271,6 +276,12 @@ class SchemaTracker:
     def _all_versions(self, table: TableName) -> list[SchemaVersion]:
         return [*self._initial.versions(table), *self._new_versions.get(table, ())]
 
+    @property
+    def logs_lower_case(self) -> bool:
+        """True if the log has rows under names in lower case, while the names of their
+        tables may have capital letters."""
+        return self._lower_case_table_names == LOGS_LOWER_CASE
+
     def tables_with_foreign_keys(self) -> Sequence[TableSchema]:
         """Return the tables with foreign keys at the current position."""
         if self._loaded_schema is not None:
@@ -331,8 +342,8 @@ class SchemaTracker:
         was known before keeps its rows, and its columns are matched by their names.
         `shaped_versions`: the last known versions of tables that the lake does not show
         as they are. A table that may be one of them under another name
-        (`_may_be_renamed`) may have its rows, so the lake shows no more of it than of
-        that one. A version without a schema is of a table whose columns were never
+        (`_may_be_renamed`) may have that one's rows, so the lake shows no more of it than
+        of that one. A version without a schema is of a table whose columns were never
         known."""
         self._shaped_versions = _without_alike(shaped_versions)
         for version in versions:
@@ -689,8 +700,8 @@ def _may_be_renamed(
     `before`: the last known structure under this name; None if there is none, or if its
     table was dropped.
 
-    The table has at least half of the other's columns, and all columns that it has as
-    before are the other's, too. If those of the other were never known, it lacks a
+    The table has at least half of the other's columns, and each column that it kept is
+    also a column of the other. If those of the other were never known, it lacks a
     column from before."""
     names = {name.lower() for name in after.names}
     names_before = set[str]() if before is None else {name.lower() for name in before.names}

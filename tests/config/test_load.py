@@ -275,7 +275,7 @@ def test_an_object_stores_secrets_stand_elsewhere(monkeypatch: pytest.MonkeyPatc
     assert "a literal value of 'access_key_id'" in refused(lake.format("AKIA")).message
     monkeypatch.setenv("LAKE_KEY", "AKIA")
     settings = parse_settings(lake.format("env:LAKE_KEY"), Path("lockstep.toml"))
-    with pytest.raises(ConfigurationError, match=r"^lake: Missing SecretAccessKey\.$"):
+    with pytest.raises(ConfigurationError, match=r"^lake: Missing SecretAccessKey\.\n"):
         settings.lake_path()
     both = 'env:LAKE_KEY", secret_access_key = "env:LAKE_KEY'
     found = parse_settings(lake.format(both), Path("lockstep.toml")).lake_path()

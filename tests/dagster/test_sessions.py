@@ -140,7 +140,8 @@ def test_a_job_of_another_project_may_go_on_after_its_release(tmp_path: Path) ->
     assert released == {"lockstep_shop": False, "lockstep_nightly": True}
 
 
-def test_a_canceled_run_does_not_begin_its_next_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_forced", [False, True])
+def test_a_canceled_run_does_not_begin_its_next_step(tmp_path: Path, is_forced: bool) -> None:
     """Python may have dropped the error by which Dagster interrupts the step before it."""
     settings = settings_for(tmp_path, "shop")
     server = MySqlServer(ConnectionSettings("127.0.0.1", 1, "nobody", ""))
@@ -151,6 +152,8 @@ def test_a_canceled_run_does_not_begin_its_next_step(tmp_path: Path) -> None:
         sessions = RunSessions(settings, stand.adapters, RunRecord, stand.instance, run, progress)
         assert sessions.of("shop").run(Step()) == 1
         stand.instance.report_run_canceling(run)
+        if is_forced:
+            stand.instance.report_run_canceled(run)
         with pytest.raises(dg.DagsterExecutionInterruptedError):
             sessions.of("shop")
         sessions.close()

@@ -252,6 +252,23 @@ def test_a_log_that_ends_too_late_names_all_tables(history: History) -> None:
     assert follower.lake.tables == before
 
 
+def test_a_folder_without_mirrors_is_given_up_as_the_hint_says(history: History) -> None:
+    """The ledger that claimed it is lost, and refuses the runs of a new one."""
+    history = history.branched()
+    published = next(n for n, one in enumerate(history.moments) if one.step == "published")
+    follower = without_ledger(history, published)
+    assert not mirrors(follower)
+    with pytest.raises(ForeignCommit, match="no mirror of shop") as caught:
+        plan_recovery(follower.ports())
+    assert "lockstep recover --start-over --source shop" in caught.value.hint
+    with pytest.raises(ForeignCommit):
+        follower.run()
+    with follower.leased() as lease:
+        recover(follower.ports(), lease, author="somebody", start_over=True)
+    follower.run()
+    require_equal(history, follower)
+
+
 def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> None:
     """Where it agrees with the lake, nothing is done, and it has to be given up to start over."""
     follower = history.together(-1, -1)

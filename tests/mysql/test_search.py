@@ -147,7 +147,7 @@ def require_places(stand: MySqlStand, file: LogFile, share: float) -> None:
             assert before.offset + before.length == begin
             assert before.offset in {event.begin for event in events}
     for event in events[:: max(len(events) // 9, 1)]:
-        with pytest.raises(NotAnEventBoundary, match=f"before it is {file}:{event.begin}$"):
+        with pytest.raises(NotAnEventBoundary, match=f"before it is {file}:{event.begin}\n"):
             find_boundary(source, Coordinates(file, event.begin + 5))
 
 

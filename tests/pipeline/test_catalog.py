@@ -413,6 +413,16 @@ def test_a_name_that_an_entry_keeps_is_said(history: list[tuple[Any, ...]]) -> N
     assert source.entry_name("c") in source.shown() and report.trouble is None
 
 
+def test_a_name_that_is_free_is_taken_although_its_former_table_waits() -> None:
+    """Where an entry is dropped and made anew, the catalog may refuse the second alone."""
+    source = Source(Fallible(has_marks=False, has_columns=False))
+    for word, *told in RENAMES_REFUSED[0][:-1]:
+        source.happen(word, *told)
+    (refused,) = source.run().missing_entries
+    assert (str(refused.table), refused.reason) == ("shop.a", "It says no")
+    assert EntryName("shop", "a") in source.shown()
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

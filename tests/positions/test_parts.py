@@ -57,12 +57,13 @@ def require_equal(shop: Shop, table: str = "a") -> None:
 def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     """Rows that were changed, added and deleted without a word; of the others none is read. Also
     where the log changed a row just before, in transactions of the same run. A row that the log
-    deleted there is not counted as gone."""
+    deleted there, or gave another key, is not counted as gone."""
     shop.do(
         "update a set v = 1000 where id in (7, 9)",
         "insert into a values (700, 1, 'new')",
         "delete from a where id in (2, 4, 6)",
         "insert into a values (6, 6, 'back')",
+        "update a set id = 1000 where id = 8",
     )
     shop.unlogged(
         "update a set v = -v where id in (5, 7, 700)",
@@ -70,7 +71,7 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
         "insert into a values (-4, 4, 'x')",
     )
     found = refresh(shop, "id <= 10 or id = 700")
-    assert found == RereadCounts(shop.table("a"), read=9, gone=2, left=0)
+    assert found == RereadCounts(shop.table("a"), read=8, gone=2, left=0)
     require_equal(shop)
     assert verify(shop.follower.ports()).equal
     derived = [one for one in shop.images("a") if one["_derived"]]
@@ -168,7 +169,7 @@ def refreshed(shop: Shop) -> bool:
 REFUSED = {
     ("a", "nothing = 1"): "error 1054",
     ("a", "id = = 1"): "error 1064",
-    ("keyless", "id = 1"): "no key tells its rows apart$",
+    ("keyless", "id = 1"): "no key tells its rows apart\n",
     ("twice", "id = 1"): "several keys tell its rows apart",
     ("nowhere", "id = 1"): "not in the lake yet",
 }

@@ -98,6 +98,16 @@ class Customers:
         for name in names:
             self.do(f"create table {name} like c", f"insert into {name} select * from c")
 
+    def purge_log(self) -> None:
+        """The server has only what it logs from now on."""
+        self.do("flush binary logs")
+        self.stand.execute(f"purge binary logs to '{head(self.stand).file}'")
+
+    def skip_log(self) -> None:
+        """The next run begins with what the server logs from now on."""
+        self.purge_log()
+        self.follower.choose("earliest")
+
     def shape(self, rules: ShapeRules | None) -> None:
         self.follower.shapes = {} if rules is None else {f"{self.name}.c": rules}
 
@@ -578,9 +588,8 @@ def test_what_is_hidden_is_not_read_under_a_name_that_the_log_has_yet_to_tell(
             follower.shapes[str(table)] = replace(rules, rows="id < 9")
         customers.do(*(text.format(c=table.name) for text in UNREAD[change]))
     if is_skipped:
-        customers.do("rename table c to d", "flush binary logs")
-        mysql.execute(f"purge binary logs to '{head(mysql).file}'")
-        follower.choose("earliest")
+        customers.do("rename table c to d")
+        customers.skip_log()
         for case, (way, change) in cases.items():
             table, column = tables[case], "social" if "another" in change else "phone"
             alters = [f"alter table {table} add column more int"] * ("altered" in way)
@@ -627,10 +636,8 @@ def test_a_new_table_with_half_of_the_columns_of_one_that_hides_some_needs_conse
     customers.do(
         *skipped.split("; "),
         "create table e (id int primary key, title char(9))",
-        "flush binary logs",
     )
-    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
-    follower.choose("earliest")
+    customers.skip_log()
     customers.do(*([] if read is None else [f"alter table d {read}"]))
     customers.do("update d set phone = '1' where id = 3", "insert into e values (1, 'one')")
     for _ in range(2):
@@ -664,15 +671,13 @@ def test_a_table_that_is_renamed_in_a_skipped_part_needs_consent_whatever_it_was
     customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
     nobody = partial(followed_by_nobody, TableName(database, "c"))
     monkeypatch.setattr(tracker, "read_change", nobody)
-    follower = customers.follower
     customers.run()
     for statement in PAST[past]:
         customers.do(statement)
         customers.run()
     [former] = {"c", "f"} & {table for (table,) in mysql.rows(f"show tables from {database}")}
-    customers.do(f"rename table {former} to d", "flush binary logs")
-    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
-    follower.choose("earliest")
+    customers.do(f"rename table {former} to d")
+    customers.skip_log()
     customers.do("update d set phone = '1' where id = 3")
     customers.require_consent("d", "333333333")
 
@@ -689,9 +694,8 @@ def test_a_new_table_may_have_the_rows_of_one_that_was_never_shown(
     customers.run()
     assert follower.states()[TableName(database, "c")].has_stopped
     rename = ["rename table c to d"]
-    customers.do(*rename * (not is_read), "flush binary logs")
-    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
-    follower.choose("earliest")
+    customers.do(*rename * (not is_read))
+    customers.skip_log()
     customers.do(*rename * is_read, "update d set phone = '1' where id = 3")
     customers.require_consent("d", "333333333")
 
@@ -706,9 +710,8 @@ def test_a_new_table_may_have_the_rows_of_each_table_that_hides_columns(
     for name, hidden in (("t", "phone"), ("d", "ssn")):
         follower.shapes[f"{database}.{name}"] = ShapeRules(exclude_columns=(hidden,))
     customers.run()
-    customers.do("rename table t to d", "drop table c", "flush binary logs")
-    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
-    follower.choose("earliest")
+    customers.do("rename table t to d", "drop table c")
+    customers.skip_log()
     customers.do("update d set ssn = '1' where id = 3")
     customers.run()
     assert follower.states()[TableName(database, "d")].need is Need.CONSENT
@@ -728,9 +731,8 @@ def test_a_table_without_changes_after_a_skipped_part_needs_consent(
     follower, name = customers.follower, "c" if skipped == EXCHANGED else "d"
     table = TableName(database, name)
     customers.run()
-    customers.do(*skipped.format(c="c").split("; "), "flush binary logs")
-    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
-    follower.choose("earliest")
+    customers.do(*skipped.format(c="c").split("; "))
+    customers.skip_log()
     for number in range(3):
         customers.do(f"create table e{number} (id int primary key)")
         customers.run()
@@ -772,8 +774,8 @@ def test_a_table_that_exchanged_names_in_a_skipped_part_needs_consent(
         customers.do(f"rename table c{number} to t, d{number} to c{number}, t to d{number}")
         if way == "reloaded":
             customers.reload(table.name)
-    customers.do("alter table own add column more int", "flush binary logs")
-    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    customers.do("alter table own add column more int")
+    customers.purge_log()
     if way != "policy":
         follower.choose("earliest")
     for name in (*map(str, renamed), "own"):
@@ -803,9 +805,7 @@ def test_a_table_that_cannot_be_shown_as_its_settings_say_stops_also_after_a_ski
     customers.run()
     customers.do("alter table c drop column active")
     if is_skipped:
-        customers.do("flush binary logs")
-        mysql.execute(f"purge binary logs to '{head(mysql).file}'")
-        follower.choose("earliest")
+        customers.skip_log()
     customers.do("create table e (id int primary key)")
     foreseen = make_plan(follower.ports())
     customers.run()
@@ -973,8 +973,7 @@ def test_a_statement_that_nobody_follows_may_rename_what_is_hidden(
         customers.run()
         assert "social" not in str(customers.mirror())
     assert (follower.states()[table].need is Need.CONSENT) == (way == "left out")
-    mysql.execute("flush binary logs")
-    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    customers.purge_log()
     assert "your consent" in plan_resume(follower.ports(), asked).sentence
 
 

@@ -22,7 +22,6 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
 from tests.positions.foreseen import carried_out, planned_supplies
 from tests.shape.follower import ShapedFollower
@@ -187,8 +186,7 @@ def test_a_table_whose_structure_is_unknown_is_only_to_be_read(
 ) -> None:
     """The log has rows of it from before a statement, and its settings can be applied."""
     customers = Customers(mysql, database, HIDING, start="earliest")
-    customers.do("flush binary logs")
-    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    customers.purge_log()
     customers.do("insert into c (id) values (10)", "alter table c add more int")
     customers.run()
     state = customers.follower.states()[TableName(database, "c")]

@@ -41,7 +41,7 @@ from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.mapping import cast_value
 from lockstep.pipeline.run.dump.table_map_check import checked_hidden_columns, may_log_hidden
-from lockstep.pipeline.run.stop_errors import resume_reads_hint
+from lockstep.pipeline.run.stop_errors import logged_otherwise_errors, resume_reads_hint
 from lockstep.pipeline.schema.consequences import PoliciesOf
 from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.hidden_columns import may_be_hidden
@@ -53,6 +53,7 @@ from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values.errors import (
+    Need,
     SchemaUnknownAt,
     StructureUnknown,
     TableError,
@@ -81,15 +82,27 @@ def _known_version(
     Raise `SchemaUnknownAt` if the structure is known only from a later place on,
     because the run starts too early. Raise `StructureUnknown` if it is not known at
     all. Raise `TableError` if the structure cannot be shown in the lake as the settings
-    say.
+    say, or if the rows may be those of a table whose name is spelled otherwise.
     """
     table = table_map.table
+    if structures.logs_lower_case:
+        _require_same_database_name(structures, table)
     version = structures.version(table)
     if version is not None and version.knowledge is Knowledge.KNOWN:
         return version
     _require_shape(structures, table)
+    if structures.logs_lower_case:
+        _require_same_name(structures, table)
     is_dropped = version is not None and version.knowledge is Knowledge.DROPPED
     if not is_dropped and OptionalField.NAMES in read_outlines(table_map)[0].optional_fields:
+        if structures.logs_lower_case:
+            # Settings that hide columns may name the table as the server spells it.
+            raise TableError(
+                "its structure is known from the log alone, and these may be rows of a table whose "
+                "name has capital letters, since lower_case_table_names is 2",
+                hint=f"{resume_reads_hint(table)}; or exclude it",
+                need=Need.ROWS,
+            )
         structure = _structure_from_map(
             table_map, shaping, None if version is None else version.reason
         )
@@ -116,6 +129,23 @@ def _require_shape(structures: SchemaTracker, table: TableName) -> None:
     error = structures.shape_error(table)
     if error is not None:
         raise error
+
+
+def _require_same_database_name(structures: SchemaTracker, table: TableName) -> None:
+    """Raise `TableError` if the name of the table's database has capital letters. The
+    structure may be known under this name nevertheless, because a CREATE TABLE spelled
+    it so."""
+    database = structures.server_schema().database(table.database)
+    if database is not None and database.name != table.database:
+        raise logged_otherwise_errors(TableName(database.name, table.name), table)[table]
+
+
+def _require_same_name(structures: SchemaTracker, table: TableName) -> None:
+    """Raise `TableError` if the rows that the log has under this name are those of a
+    table whose name has capital letters."""
+    schema = structures.server_schema().table(table)
+    if schema is not None and schema.name != table:
+        raise logged_otherwise_errors(schema.name, table)[table]
 
 
 def _structure_from_map(

@@ -10,13 +10,16 @@ from typing import Final
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.initial_schemas import case_folding
-from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.mirror_folders import collisions
-from lockstep.pipeline.run.stop_errors import collision_error, engine_error
+from lockstep.pipeline.run.stop_errors import (
+    collision_error,
+    engine_error,
+    logged_otherwise_errors,
+)
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.engines import reason_refused
-from lockstep.pipeline.values.errors import Need, TableError
+from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 
 DROPPED_IN_GAP: Final = (
@@ -24,10 +27,6 @@ DROPPED_IN_GAP: Final = (
     "log that was skipped"
 )
 """Reason of the DROPPED event of a table that a gap dropped."""
-
-_KEEPS_CASE: Final = 2
-"""The value of `lower_case_table_names` with which a server keeps the case of names and
-ignores it."""
 
 
 def record_drops_in_gap(basis: Basis, at_source: Iterable[TableName]) -> list[TableName]:
@@ -85,24 +84,15 @@ def unsupported_tables(
 def tables_logged_otherwise(
     basis: Basis, at_source: Iterable[TableName]
 ) -> Iterator[tuple[TableName, TableError]]:
-    """Yield the tables whose rows the log has under another name: with
-    `lower_case_table_names = 2`, a server keeps the case of a table's name, and logs its
-    rows in lower case."""
-    if dialect_of(basis.run_start.facts).lower_case_table_names != _KEEPS_CASE:
-        return
-    fold_case = case_folding(basis.run_start.facts)
+    """Yield the tables whose rows the log has under another name, and the names under
+    which it has them: with `lower_case_table_names = 2`, a server keeps the case of a
+    table's name, and logs its rows in lower case. The name in the log must stop, too:
+    settings for the table do not match it, so the lake would show hidden columns."""
+    facts = basis.run_start.facts
     for table in at_source:
-        if table != fold_case(table) and basis.tables.is_wanted(table):
-            yield (
-                table,
-                TableError(
-                    f"the server logs its rows as those of {fold_case(table)}, since "
-                    "lower_case_table_names is 2",
-                    hint="give it a name in lower case, in two statements, as it is the same name "
-                    "to the server: first RENAME it to another one",
-                    need=Need.ROWS,
-                ),
-            )
+        for name, error in logged_otherwise_errors(table, facts.name_in_log(table)).items():
+            if basis.tables.is_wanted(name):
+                yield name, error
 
 
 def _tables_with_taken_folders(

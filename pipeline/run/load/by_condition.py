@@ -354,9 +354,9 @@ def _put_deleted(
 
 
 def leave_deletes_to_log(ports: RunPorts, read: ConditionRead, batch: int) -> None:
-    """Remove from `deleted_rows` each row that the log deleted before the rows were
-    read. `batch`: it captured the log up to there, and none of its changes is in the
-    mirror whose rows were looked up."""
+    """Remove from `deleted_rows` each row that the log deleted, or gave another key,
+    before the rows were read. `batch`: it captured the log up to there, and none of its
+    changes is in the mirror whose rows were looked up."""
     source, table, hasher = ports.source.name, read.table, read.hasher
     shown_version = ports.ledger.table_states(source)[table].mirror_schema_version
     if not read.deleted_rows.row_count or shown_version is None:
@@ -381,7 +381,9 @@ def leave_deletes_to_log(ports: RunPorts, read: ConditionRead, batch: int) -> No
                     is_looked_up = membership(hashes, looked_up)
                     kinds = kinds.filter(pa.array(is_looked_up)).to_pylist()
                     last_changes |= zip(hashes[is_looked_up].tolist(), kinds, strict=True)
-    gone_by_log = [key for key, kind in last_changes.items() if kind == ChangeType.DELETE]
+    # The last image with a key that a row had before an UPDATE of the key is its preimage.
+    last_kinds = (ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE)
+    gone_by_log = [key for key, kind in last_changes.items() if kind in last_kinds]
     logged = sorted_unique(np.array(gone_by_log, np.uint64))
     read.deleted_rows.drop(lambda rows: membership(hasher.key_hashes(rows), logged))
 

@@ -31,6 +31,7 @@ from lockstep.pipeline.run.progress import load_progress
 from lockstep.pipeline.run.stop_errors import (
     NEXT_RUN_READS_HINT,
     NOT_COMMITTED_REASON,
+    logged_otherwise_errors,
     unsupported_error,
 )
 from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
@@ -245,7 +246,7 @@ def _begin_load(
         void_load(ports, lease, load, "it was dropped")
         return reading
     try:
-        shape = _shape_to_read(ports, schema)
+        shape = _shape_to_read(ports, run_start, schema)
     except TableError as error:
         void_load(ports, lease, load, error.reason)
         return replace(reading, error=error)
@@ -259,12 +260,15 @@ def _begin_load(
     return None
 
 
-def _shape_to_read(ports: RunPorts, schema: TableSchema) -> str | None:
+def _shape_to_read(ports: RunPorts, run_start: RunStart, schema: TableSchema) -> str | None:
     """Return the fingerprint of a table's shape. Raise `TableError` if the table must
-    not be read: the log does not describe its rows, the settings cannot be applied, or
-    a new column may be a hidden one under a new name, because the log with its rename
-    is not read yet. The last does not count once a person consented to show it."""
-    error = unsupported_error(schema)
+    not be read: the log does not describe its rows, or has them under another name, the
+    settings cannot be applied, or a new column may be a hidden one under a new name,
+    because the log with its rename is not read yet. The last does not count once a
+    person consented to show it."""
+    name_in_log = run_start.facts.name_in_log(schema.name)
+    errors = logged_otherwise_errors(schema.name, name_in_log)
+    error = unsupported_error(schema) or errors.get(schema.name)
     state = ports.ledger.table_states(ports.source.name).get(schema.name)
     if error is None and (state is None or state.need is not Need.CONSENT):
         newest = ports.ledger.schema_at(ports.source.name, schema.name)

@@ -308,8 +308,8 @@ def _choose_basis(ports: RunPorts, after_batch: int | None) -> RecoveryBasis:
     if not lake.facts.mirrors:
         raise ForeignCommit(
             f"the lake has no mirror of {ports.source.name} that Lockstep wrote",
-            hint=f"mount or restore the lake's folder; or start over: `lockstep run --source "
-            f"{ports.source.name}`",
+            hint="mount or restore the lake's folder; or start over: `lockstep recover "
+            f"--start-over --source {ports.source.name}`",
         )
     places = RecoveryPlaces(ports)
     nameable = nameable_batches(lake.facts)
