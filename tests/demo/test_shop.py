@@ -97,7 +97,8 @@ def test_tables_are_altered_despite_a_deadlock(mysql: MySqlStand, opened: str) -
         altering = threads.submit(alter_tables, lambda: mysql.connect(opened), 0)
         while not mysql.rows(waiting)[0][0]:
             assert not altering.done()
-            time.sleep(0.01)
+            # MySQL renews that table only if nobody has read it for 0.1 s.
+            time.sleep(0.2)
         cursor.execute("update stock set on_hand = 1 where sku = 'ART-0000'")
         purchase.commit()
         assert len(altering.result()) == 2
