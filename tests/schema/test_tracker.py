@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.pipeline.mirror.generations import ChangelogGenerations
-from lockstep.pipeline.schema.context import ServerDialect
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.rows import row_structure
@@ -42,20 +42,24 @@ def test_defaults_stay_unknown_under_another_name(text: str, name: str) -> None:
     assert tracker.is_from_table_map(named(name))
 
 
+def follow(tracker: SchemaTracker, context: StatementContext, *statements: str) -> None:
+    for number, text in enumerate(statements):
+        begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
+        tracker.follow(LoggedStatement(text, context, begin, end, "", MOMENT, MOMENT))
+
+
 def test_a_renamed_column_keeps_its_values_on_a_server_that_ignores_case() -> None:
     """With lower_case_table_names = 2 a table has the name Orders, and its key is orders."""
     context = replace(MYSQL, facts=ServerDialect(lower_case_table_names=2))
     tracker = SchemaTracker(StructuresInMemory(), lower_case_table_names=2)
-    for number, text in enumerate(
-        (
-            "create database shop",
-            "create table Orders (id int primary key, b int)",
-            "alter table ORDERS rename column b to c",
-            "alter table Orders drop column missing",
-        )
-    ):
-        begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
-        tracker.follow(LoggedStatement(text, context, begin, end, "", MOMENT, MOMENT))
+    follow(
+        tracker,
+        context,
+        "create database shop",
+        "create table Orders (id int primary key, b int)",
+        "alter table ORDERS rename column b to c",
+        "alter table Orders drop column missing",
+    )
     _, renamed, unknown = tracker.history.versions
     assert renamed.columns_from == ("id", "b")
     assert unknown.reason == "it names the column missing, which does not exist"
@@ -75,18 +79,16 @@ def test_the_versions_of_a_table_are_read_once_for_all_its_statements() -> None:
     """A table may have thousands of versions, and a log as many statements on it."""
     initial = CountedReads()
     tracker = SchemaTracker(initial, generations_of=ChangelogGenerations)
-    for number, text in enumerate(
-        (
-            "create database shop",
-            "create table t (id int primary key)",
-            *(f"alter table t add c{n} int" for n in range(20)),
-            "alter table t modify c1 bigint",
-            "alter table t modify c1 varchar(5)",
-            "alter table t drop c1",
-        )
-    ):
-        begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
-        tracker.follow(LoggedStatement(text, MYSQL, begin, end, "", MOMENT, MOMENT))
+    follow(
+        tracker,
+        MYSQL,
+        "create database shop",
+        "create table t (id int primary key)",
+        *(f"alter table t add c{n} int" for n in range(20)),
+        "alter table t modify c1 bigint",
+        "alter table t modify c1 varchar(5)",
+        "alter table t drop c1",
+    )
     generations = [version.generation for version in tracker.history.versions]
     assert (generations, initial.reads) == ([1] * 21 + [2, 3, 3], 1)
 
