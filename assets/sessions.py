@@ -108,8 +108,8 @@ class RunSessions:
 
     def _stop_if_canceled(self) -> None:
         # Dagster has a signal raise its error wherever the process is at that moment.
-        # In a callback of the garbage collector Python only prints the error, and the
-        # step goes on as if nobody had canceled the run.
+        # In a callback of the garbage collector Python only prints the error, so the
+        # step goes on although the run was canceled.
         run = self.instance.get_run_by_id(self.run.run_id)
         if run is not None and run.status in _CANCELED_STATUSES:
             raise dg.DagsterExecutionInterruptedError
@@ -199,8 +199,8 @@ def _end_of_run(run: dg.DagsterRun) -> Place | None:
 
 class LoggedProgress:
     """A `pipeline.run.progress.Progress` that writes to a Dagster run's log: every note,
-    and figures from time to time, of which the last ones are in the step's
-    materialization. Figures of the merge are left out: its materializations show them."""
+    and figures from time to time. The step's materialization has the final figures.
+    Figures of the merge are left out: its materializations show them."""
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._log, self._monotonic = log, monotonic

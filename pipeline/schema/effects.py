@@ -76,18 +76,14 @@ class UnloggedChange:
     reason: str
 
 
-LIKE_UNKNOWN: Final = "the table to copy is unknown"
-"""Reason of `NotFollowed` for a CREATE TABLE … LIKE a table whose structure is
-unknown."""
-
-
 @dataclass(frozen=True, slots=True)
 class NotFollowed:
     """The statement cannot be applied to the table, whose structure is unknown from
-    here on."""
+    here on. `copies_unknown`: it is created LIKE a table whose structure is unknown."""
 
     table: TableName
     reason: str
+    copies_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

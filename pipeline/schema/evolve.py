@@ -15,7 +15,6 @@ from typing import assert_never
 
 from lockstep.pipeline.schema.context import StatementContext, stored_name
 from lockstep.pipeline.schema.effects import (
-    LIKE_UNKNOWN,
     CannotFollow,
     Changed,
     Created,
@@ -178,7 +177,9 @@ def _apply_create(
     try:
         after = _new_table(change, schema, context)
     except CannotFollow as error:
-        return schema.with_unknown_tables(name), [*effects, NotFollowed(name, str(error))]
+        copies_unknown = isinstance(change, CreateLike) and schema.table(change.like) is None
+        not_followed = NotFollowed(name, str(error), copies_unknown)
+        return schema.with_unknown_tables(name), [*effects, not_followed]
     return schema.with_table(after), [*effects, Created(after.name, after)]
 
 
@@ -234,7 +235,7 @@ def _table_like(
 ) -> TableSchema:
     """Return a table like another, without its foreign keys."""
     if like is None:
-        raise CannotFollow(LIKE_UNKNOWN)
+        raise CannotFollow("the table to copy is unknown")
     if context.facts.is_mariadb and has_geometry_key(like):
         raise CannotFollow(GEOMETRY_KEY_REASON)
     hidden = like.expression_columns if context.facts.knows_hidden_places else ()

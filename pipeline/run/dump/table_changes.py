@@ -41,7 +41,6 @@ from lockstep.pipeline.schema.consequences import (
     consequences,
 )
 from lockstep.pipeline.schema.effects import (
-    LIKE_UNKNOWN,
     FollowedStatement,
     LoggedStatement,
     NotFollowed,
@@ -181,16 +180,18 @@ class StatementDecider:
             for effect in followed.effects
             if isinstance(effect, UnloggedChange) and effect.reason == EXCHANGE
         }
+        tables_like_unknown = {
+            effect.table
+            for effect in followed.effects
+            if isinstance(effect, NotFollowed) and effect.copies_unknown
+        }
         if table in exchanged_tables and any(map(self.shaping.rules_of, exchanged_tables)):
             other_tables = ", ".join(sorted(map(str, exchanged_tables - {table})))
             reason = f"it has rows of {other_tables}, and the settings hide values of one of them"
         elif (
             version is not None
             and version.knowledge is Knowledge.UNKNOWN
-            and (
-                consequence.rule_name == RENAMED_RULE
-                or NotFollowed(table, LIKE_UNKNOWN) in followed.effects
-            )
+            and (consequence.rule_name == RENAMED_RULE or table in tables_like_unknown)
         ):
             reason = (
                 f"{consequence.reason}, and it is not known what the settings hid of those rows"

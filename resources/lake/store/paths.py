@@ -420,7 +420,7 @@ _DECODED_PART: Final = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 """Matches a part of a folder's path that delta-rs decodes where it reads rows."""
 
 _AMBIGUOUS_PART: Final = re.compile(r"[^A-Za-z0-9_.!$&'()+,;=:@/-]|//+|(?<![^/])\.{1,2}(?![^/])")
-"""Matches a part of a prefix of which clients make different keys. delta-rs decodes
+"""Matches a part of a prefix that clients turn into different keys. delta-rs decodes
 `%20`, and does not find deletion vectors if it encodes a character, such as a space, in
 the URL of a table. `?` and `#` end a URL's path. Names that are empty, `.` or `..` are
 refused."""
@@ -450,7 +450,7 @@ def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
     """Return the prefix that a URL names. `options`: options of the Rust crate
     `object_store` (`endpoint`, `region`, `access_key_id`, …). Raise `ValueError` for a
     URL or an option that it does not accept or with which it would panic, and for a
-    prefix of which our client and delta-rs would make different keys."""
+    prefix that our client and delta-rs would turn into different keys."""
     from obstore.exceptions import BaseError
     from obstore.store import from_url
 
